@@ -70,7 +70,7 @@ class Cmd(StateModule):
         if self.argv is not None and (not self.argv or not self.argv[0]):
             yield "'argv' must name a program"
         if self.argv is not None and self.export:
-            yield "'export' needs a 'script': a program cannot hand on its variables"
+            yield "'export' needs a 'script': a program cannot export its variables"
         if not self.ok_codes:
             yield "'ok_codes' must hold at least one exit code"
 
@@ -93,7 +93,7 @@ class Cmd(StateModule):
         if state == "creates":
             return no_change(f"{self.creates} exists")
         if state == "unless":
-            return no_change(f"`{self.unless}` says that it is done")
+            return no_change(f"`{self.unless}` succeeded")
         return unknown("cannot be predicted: runs a command")
 
     def apply(self, ctx: Context) -> Result:
@@ -134,7 +134,7 @@ class Cmd(StateModule):
         if self.export:
             cat = ctx.which("cat")
             if cat is None:
-                raise Permanent("'export' needs the program cat, which is not here", fault="user")
+                raise Permanent("'export' needs the program cat, which is missing", fault="user")
             # Use the path: dash accepts no descriptor above 9 after `>&`.
             first.append(f"trap '{cat} /proc/self/environ > /proc/self/fd/{report_fd}' EXIT")
         text = "".join(f"{command}; " for command in first) + reveal(self.script or "") + "\n"
@@ -197,7 +197,7 @@ def _difference(ctx: Context, environ: bytes) -> dict[str, str | None]:
     """The differences between the script's environment and the task's."""
     if not environ:
         raise Permanent(
-            "the variables of the script cannot be exported: it never came to its end",
+            "cannot export the variables of the script: it did not reach its end",
             fault="user",
             hint="'export' needs the shell's EXIT trap, and the script must not use exec",
         )
@@ -217,5 +217,5 @@ def _signal(number: int) -> str:
 
 def _kill_hint(number: int) -> str | None:
     if number == signal.SIGKILL:
-        return "when nobody sent it, the memory limit was reached"
+        return "if no process sent it, the container exceeded its memory limit"
     return None

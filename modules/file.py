@@ -84,7 +84,7 @@ class File(StateModule):
             return will_change("write the file", *self._shown(stat, state.content, data))
         if stat.mode != self.mode:
             return will_change("set the mode", f"{stat.mode:04o}", f"{self.mode:04o}")
-        return no_change("content and mode are as asked")
+        return no_change("content and mode match")
 
     def apply(self, ctx: Context) -> Result | None:
         """Write or remove it."""

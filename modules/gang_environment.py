@@ -124,12 +124,14 @@ def _hosts(ctx: Context) -> tuple[list[str], int]:
         ]
         rank = [member for member, _ in members].index(own)
     except (ValueError, KeyError, TypeError) as e:
-        raise Permanent(f"{path} is not what init writes: {e!r}", fault="platform") from e
+        raise Permanent(
+            f"{path} does not have the format that init writes: {e!r}", fault="platform"
+        ) from e
     hosts = [str(host) for _, host in members]
     if not all(re.fullmatch(r"[\w.:%-]+", host) and host != "None" for host in hosts):
         raise Permanent(
             "not every instance has an address",
             fault="platform",
-            hint="wait for them: --barrier, or gang: true of the task barrier",
+            hint="wait for them: add --barrier, or set gang: true in the task barrier",
         )
     return hosts, rank

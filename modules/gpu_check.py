@@ -32,7 +32,7 @@ _RECENT_S = 24 * 3600.0
 
 # nvidia-smi(1), "RETURN VALUE".
 _CODES = {
-    4: "it may not ask the driver",
+    4: "it may not access the driver",
     6: "it found no GPU",
     8: "a GPU's power cable is not attached",
     9: "the driver is not loaded",
@@ -152,8 +152,8 @@ class GpuCheck(CheckModule):
             raise Skip("this instance asks for no GPU")
         if ctx.which("nvidia-smi") is None:
             if self.gpus is None:
-                raise Skip("there is no nvidia-smi here")
-            return self._judged(ctx, ["there is no nvidia-smi here: is the driver on this node?"])
+                raise Skip("nvidia-smi is missing")
+            return self._judged(ctx, ["nvidia-smi is missing: check the driver on this node"])
         asked, problems = self._ask(ctx)
         if asked is None:
             return self._judged(ctx, problems)
@@ -161,7 +161,7 @@ class GpuCheck(CheckModule):
             log = parse_gpu_report(asked.stdout[:_LARGEST_REPORT].decode("utf-8", "replace"))
         except ValueError as e:
             if not problems:
-                problems = [f"what nvidia-smi prints cannot be read: {e}"]
+                problems = [f"cannot read the output of nvidia-smi: {e}"]
             return self._judged(ctx, problems)
         return self._compare(ctx, log, problems)
 
@@ -183,13 +183,11 @@ class GpuCheck(CheckModule):
         xids = _xids(ctx)
         devices = sum(gpu.devices for gpu in gpus)
         if devices < (self.gpus or 0):
-            problems.append(f"{devices} of {self.gpus} GPUs are there")
+            problems.append(f"{devices} of {self.gpus} GPUs are present")
             # The kernel log may still name a GPU that the driver has lost.
             known = {gpu.address for gpu in gpus}
             gone = {a: codes for a, codes in (xids or {}).items() if a not in known}
-            problems += [
-                f"{_shown(a)}, which is not there: {_in_words(c)}" for a, c in gone.items()
-            ]
+            problems += [f"{_shown(a)}, which is missing: {_in_words(c)}" for a, c in gone.items()]
         for gpu in gpus:
             wrong = list(self._wrong(gpu.element))
             if gpu.address and (codes := (xids or {}).get(gpu.address)):
@@ -227,7 +225,7 @@ class GpuCheck(CheckModule):
             values = result.values if result else {"problems": problems}
             return Result(values=values, message=f"only a warning: {message}")
         kind: type[Failure] = Conflict if self.policy == "retry" else Permanent
-        hint = "the node's operator must look at it; another node may be well"
+        hint = "report the node to its operator; another node may work"
         raise kind(message, fault="platform", hint=hint)
 
 
@@ -270,7 +268,7 @@ def _first_line(asked: Completed) -> str:
     for line in (asked.stderr + b"\n" + asked.stdout).decode("utf-8", "replace").splitlines():
         if line.strip() and not line.lstrip().startswith("<"):
             return _plain(line)
-    return "it says no reason"
+    return "no reason given"
 
 
 def _plain(text: str) -> str:

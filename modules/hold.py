@@ -73,7 +73,7 @@ class Hold(StateModule):
     def plan(self, state: _State) -> Verdict:
         """Hold, unless it is not needed."""
         if self.time <= 0:
-            return no_change("no time to hold is asked for")
+            return no_change("no hold time is set")
         if state.released:
             return no_change("it was released before it began")
         return will_change(f"keep the container for {format_duration(self.time)}")

@@ -65,7 +65,7 @@ class JobEnvironment(StateModule):
             if state[name][1] != data or (stat := state[name][0]) is None or stat.mode != 0o644
         ]
         if not wrong:
-            return no_change("both files are as asked")
+            return no_change("both files match")
         before = "nothing" if all(state[name][0] is None for name in wrong) else "other content"
         return will_change(
             f"write {' and '.join(wrong)}", before, f"{len(self._exported())} variables"

@@ -229,9 +229,11 @@ def _address_mistake(url: str) -> str | None:
         parts = urlsplit(url)
         _ = parts.port  # raises if it is not a number or too large
     except ValueError:
-        return "'url' has a host or a port that cannot be one"
+        return "'url' has an invalid host or port"
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return "'url' must be an http or https address"
     if "@" in parts.netloc:
-        return "'url' may hold no user and no password: they go into 'headers', as Authorization"
+        return (
+            "'url' must not contain a user or password: put them into 'headers', as Authorization"
+        )
     return None

@@ -79,13 +79,13 @@ class StorageConfig(StateModule):
         except ValueError:
             allowed = None
         if not isinstance(allowed, list):
-            raise Permanent("'allowed' is no JSON list of names", fault="platform")
+            raise Permanent("'allowed' is not a JSON list of names", fault="platform")
         return [str(n) for n in allowed]
 
     def _chosen(self, configs: Mapping[str, Record], allowed: list[str]) -> list[str]:
         for name in self.names:
             if name not in allowed:
-                hint = f"allowed are: {', '.join(sorted(allowed)) or 'none'}"
+                hint = f"allowed: {', '.join(sorted(allowed)) or 'none'}"
                 raise Permanent(f"this job may not use the storage {name}", fault="user", hint=hint)
             if name not in configs:
                 raise Permanent(f"there is no storage {name} in {_CONFIGS}", fault="platform")
@@ -93,7 +93,7 @@ class StorageConfig(StateModule):
             return list(dict.fromkeys(self.names))
         default = [n for n in configs if n in allowed and configs[n].get("default") is True]
         if not default:
-            raise Permanent("no storage is named, and none is the default", fault="user")
+            raise Permanent("no storage is given, and there is no default", fault="user")
         return default
 
     def _secret(self, ctx: Context, name: str) -> dict[str, Record]:
@@ -110,7 +110,7 @@ class StorageConfig(StateModule):
             records = {"": None}
         if not all(isinstance(v, dict) for v in records.values()):
             # Quote nothing of it: it contains passwords.
-            raise Permanent(f"the secret {name} holds something else than JSON", fault="platform")
+            raise Permanent(f"the secret {name} is not JSON", fault="platform")
         return records
 
     def plan(self, state: tuple[bytes, bool]) -> Verdict:

@@ -72,7 +72,7 @@ class UserCommand(StateModule):
             if name not in signal.Signals.__members__:
                 yield f"'signals': there is no signal '{name}'"
             elif name in _NOT_PASSED_ON:
-                yield f"'signals': {name} is never passed on"
+                yield f"'signals': {name} is never forwarded"
             elif value is not None:
                 yield from _steps(name, [value] if isinstance(value, str) else value)
 

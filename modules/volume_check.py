@@ -52,15 +52,13 @@ class VolumeCheck(CheckModule):
                     continue
                 ctx.free_bytes(path, timeout_s=self.answer_within)
             except TimedOut:
-                message = (
-                    f"what is mounted at {path} does not answer within {self.answer_within:g}s"
-                )
-                hint = "its server, or the way to it, hangs"
+                message = f"the volume at {path} does not answer within {self.answer_within:g}s"
+                hint = "its server, or the network path to it, hangs"
                 raise TimedOut(message, fault="platform", hint=hint) from None
             except OSError as e:
-                message = f"what is mounted at {path} does not work: {e.strerror}"
+                message = f"the volume at {path} does not work: {e.strerror}"
                 raise Transient(message, fault="platform") from e
         if missing:
-            message = f"the platform has mounted nothing at {', '.join(missing)}"
+            message = f"no volume is mounted at {', '.join(missing)}"
             raise Permanent(message, fault="platform")
         return Result(message=f"{', '.join(self.paths)}")

@@ -67,7 +67,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR215",
         "bounds that no value fits",
-        "The lowest value is above the highest; exchange the two, or correct one.",
+        "The lowest value is above the highest; swap the two, or correct one.",
     ),
     # 3xx: templates
     ("PR301", "not defined", "See what is defined in docs/playbooks.md, or add `| default(...)`."),

@@ -146,7 +146,7 @@ class FrameworkBackend:
         uid = self._ctx.env.get("FC_FRAMEWORK_UID")
         if uid and meta(framework, "uid") != uid:
             raise Permanent(
-                f"{which} is a later one than the one that this Pod belongs to",
+                f"{which} is newer than the one that this Pod belongs to",
                 fault="user",
                 hint="nothing to do: Kubernetes removes this Pod with its own Framework",
             )
@@ -160,7 +160,7 @@ class FrameworkBackend:
             return f"they belong to the job's attempt {current}, and this Pod to {mine}"
         pod = own.get("podUID")
         if pod and pod != self._ctx.env["FC_POD_UID"]:
-            return "they name another Pod in place of this one"
+            return "they refer to another Pod instead of this one"
         return ""
 
     def why(self, missing: list[Member]) -> Iterator[tuple[Member, str]]:

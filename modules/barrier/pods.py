@@ -79,7 +79,7 @@ class PodsBackend:
         missing = [m for m in members if not self._is_here(m, addresses)]
         own = addresses.get(self._own)
         other = own is not None and own["podUID"] != self._ctx.env["FC_POD_UID"]
-        foreign = "they name another Pod in place of this one" if other else ""
+        foreign = "they refer to another Pod instead of this one" if other else ""
         state = "run" if self._ready == "running" else "have addresses"
         return Look(with_addresses(self._framework, addresses), members, missing, foreign, state)
 

@@ -71,7 +71,9 @@ def _renew(ctx: Context, addresses: Mapping[tuple[str, int], Object]) -> dict[st
                     moved[old] = new
                     instance |= {"host_ip": new, "pod_uid": now.get("podUID")}
     except (ValueError, KeyError, TypeError) as e:
-        raise Permanent(f"{path} is not what init writes: {e!r}", fault="platform") from e
+        raise Permanent(
+            f"{path} does not have the format that init writes: {e!r}", fault="platform"
+        ) from e
     ctx.remove(target)
     if moved:
         ctx.write_file(target, json.dumps(cluster).encode(), 0o644)

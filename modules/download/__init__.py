@@ -132,10 +132,10 @@ class Download(StateModule):
             return will_change(what + more, text_before(changes[0][1]), text_after(changes[0][0]))
         if all(item.sha256 for item, _ in pairs):
             return no_change(
-                "what the archive held is there" if all(i.unpack for i, _ in pairs)
-                else "the content is as asked"
+                "the content of the archive exists" if all(i.unpack for i, _ in pairs)
+                else "the content matches"
             )  # fmt: skip
-        return no_change("it exists; without a sha256, its content is not looked at")
+        return no_change("it exists; without sha256, pairun does not check its content")
 
     def apply(self, ctx: Context) -> Result:
         """Download files that are missing or differ."""
@@ -154,7 +154,7 @@ class Download(StateModule):
         resumed = sum(d["resumed_at"] for d in done)
         count = f"{len(done)} file{'s' if len(done) != 1 else ''}"
         message = f"{count}, {format_size(total)}"
-        message += f", of which {format_size(resumed)} were here already" if resumed else ""
+        message += f", of which {format_size(resumed)} were downloaded before" if resumed else ""
         return Result(values={"files": done}, message=message if done else "the mode was set")
 
     def _fetched(self, ctx: Context, item: Item) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class Item(NamedTuple):
 def entry_problems(entry: Mapping[str, str | Secret]) -> Iterator[str]:
     """The mistakes in one entry, as sentences."""
     for key in sorted(entry.keys() - set(_KEYS)):
-        yield f"there is no '{key}': an entry has {', '.join(_KEYS)}"
+        yield f"unknown key '{key}': an entry has {', '.join(_KEYS)}"
     if not entry.get("url"):
         yield "'url' is missing"
     elif problem := _address_problem(reveal(entry["url"])):
@@ -58,7 +58,7 @@ def entry_problems(entry: Mapping[str, str | Secret]) -> Iterator[str]:
     if not re.fullmatch("0?[0-7]{3,4}", reveal(entry.get("mode") or "0644")):
         yield "'mode' must be octal text, for example '0644'"
     if "unpack" in entry and "mode" in entry:
-        yield "'mode' is of a file; what an archive holds has its own"
+        yield "'mode' applies to a file; members of an archive have their own"
 
 
 def _address_problem(url: str) -> str | None:
@@ -67,14 +67,16 @@ def _address_problem(url: str) -> str | None:
         parts = urlsplit(url)
         _ = parts.port  # raises if it is not a number or too large
     except ValueError:
-        return "'url' has a host or a port that cannot be one"
+        return "'url' has an invalid host or port"
     if parts.scheme not in ("http", "https"):
         is_scheme = re.fullmatch("[a-z][a-z0-9+.-]{0,15}", parts.scheme) and "://" in url
         return "'url' must be an http or https address" + (
             f", not {parts.scheme}" if is_scheme else ""
         )
     if "@" in parts.netloc:
-        return "'url' may hold no user and no password: they go into 'headers', as Authorization"
+        return (
+            "'url' must not contain a user or password: put them into 'headers', as Authorization"
+        )
     return None if parts.hostname else "'url' names no server"
 
 

@@ -109,10 +109,10 @@ def require_ours(item: Item, target: Target) -> None:
             hint="name the file itself, or remove the existing file in an earlier task",
         )
     if item.unpack and target.stat.kind != "directory":
-        raise Permanent(f"{item.path} exists and is no directory", fault="user")
+        raise Permanent(f"{item.path} exists and is not a directory", fault="user")
     if item.unpack and target.marker is None and not target.empty:
         raise Permanent(
-            f"{item.path} exists and holds what no download has unpacked there",
+            f"{item.path} exists, and its content is not from a download",
             fault="user",
             hint="name a separate directory: pairun replaces it as a whole",
         )

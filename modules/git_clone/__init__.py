@@ -124,12 +124,11 @@ class GitClone(StateModule):
             after = f"{after} {state.latest[:12] if state.latest else ''}".strip()
         elif state.unasked:
             return no_change(
-                f"the repository is there, at {sha[:12]}; whether it has moved on is not known: "
-                f"{state.unasked}"
+                f"the clone exists, at {sha[:12]}; cannot check for newer commits: {state.unasked}"
             )
         else:
-            return no_change(f"the repository is there, at {sha[:12]}")
-        return will_change("bring the clone to the wanted state", before, after)
+            return no_change(f"the clone exists, at {sha[:12]}")
+        return will_change("update the clone", before, after)
 
     def apply(self, ctx: Context) -> Result:
         """Clone next to the destination, then move.
@@ -184,11 +183,13 @@ class GitClone(StateModule):
         if stat is None:
             return Destination(None, None)
         if stat.kind != "directory":
-            return Destination(None, f"a {stat.kind} that is no clone")
+            return Destination(None, f"a {stat.kind} that is not a clone")
         if not ctx.list_dir(self.dest):
             return Destination(None, None)
         clone = read_clone(ctx, self.dest, self._branch())
-        return Destination(clone, None if clone else "a directory that is not empty and no clone")
+        return Destination(
+            clone, None if clone else "a directory that is not empty and not a clone"
+        )
 
     def _ask_server(self, ctx: Context, state: Destination) -> Destination:
         """The server's commit of the branch; if the server does not respond, the reason."""
@@ -206,7 +207,7 @@ class GitClone(StateModule):
         for name in names:
             if name in shas:
                 return state._replace(latest=shas[name])
-        return state._replace(unasked="the git server does not have it any more")
+        return state._replace(unasked="the git server no longer has it")
 
     def _is_ours(self, clone: ExistingClone) -> bool:
         return clone.url in (self._url(), reveal(self.repo))

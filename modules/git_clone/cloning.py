@@ -57,7 +57,7 @@ class Cloner:
             raise Permanent(
                 "the repository is empty",
                 fault="user",
-                hint="push a commit to it, or check its address: does something else answer there?",
+                hint="push a commit to it, or check its address",
             )
         self._require_lfs(target)
         return done.stdout.decode("ascii", "replace").strip()
@@ -84,10 +84,10 @@ class Cloner:
     def _no_commit(self, target: str, commit: str) -> Failure:
         errors = self._git.query(["rev-parse", f"{commit}^{{commit}}"], target).stderr
         if b"ambiguous" in errors and b"unknown revision" not in errors:
-            message, hint = f"the commit {commit} is one of several", "give more digits of it"
+            message, hint = f"the commit {commit} is ambiguous", "give more digits"
         else:
             message = f"the repository has no commit {commit}"
-            hint = "was it pushed, and not rewritten since? One on no branch needs its full id"
+            hint = "check that it was pushed and not rewritten; a commit on no branch needs its full id"
         return Permanent(message, fault="user", hint=hint)
 
     def has(self, target: str, commit: str) -> bool:
@@ -114,7 +114,7 @@ class Cloner:
         words = ["grep", "-q", "--cached", "-e", "filter=lfs", "--", ":(glob)**/.gitattributes"]
         if self._git.query(words, target).code == 0:
             raise Permanent(
-                "the repository keeps files in Git LFS, and the program git-lfs is not here",
+                "the repository keeps files in Git LFS, and the program git-lfs is missing",
                 fault="platform",
                 hint="the image of the init container needs git-lfs; with lfs: false the pointers "
                 "are left in the place of the files",

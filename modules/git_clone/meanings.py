@@ -48,36 +48,36 @@ _MEANINGS = (
     ),
     _Meaning(
         r"returned error: (408|5\d\d)|\bHTTP 5\d\d\b|from HTTP 5\d\d",
-        "the git server has an error of its own",
+        "the git server has an internal error",
         Transient,
         "platform",
         None,
     ),
     _Meaning(
         r"could not read (username|password)|terminal prompts disabled",
-        "the git server asks who we are, and the address holds no credentials for it",
+        "the git server requires a login, and the address has no credentials",
         Permanent,
         "user",
         "write https://user:token@host/… with the token as a secret, or check the address: "
-        "some servers ask so for a repository that does not exist",
+        "some servers require a login for a repository that does not exist",
     ),
     _Meaning(
         r"returned error: 401|authentication failed|authorization error|authentication required",
         "the git server does not accept the user or the token",
         Permanent,
         "user",
-        "check both; has the token expired, and may it read this repository?",
+        "check both, whether the token has expired, and whether it may read this repository",
     ),
     _Meaning(
         r"host key verification failed",
-        "the ssh server is not known",
+        "the host key of the ssh server is unknown",
         Permanent,
         "user",
         "use https, or ask for its key to be added to the image's known_hosts",
     ),
     _Meaning(
         r"returned error: 403|permission denied \(|access denied|from HTTP 403",
-        "the git server knows us, and refuses access",
+        "the git server refuses access",
         Permanent,
         "user",
         "ask the owner of the repository for access, or use a token that may read it",
@@ -85,7 +85,7 @@ _MEANINGS = (
     _Meaning(
         r"transport '.*' not allowed|protocol '.*' is not supported|unable to find remote helper"
         r"|remote helper .* aborted",
-        "the repository leads to an address of a kind that is not allowed",
+        "the repository refers to a kind of address that is not allowed",
         Permanent,
         "user",
         "submodules must have https, http, ssh or git addresses",
@@ -95,10 +95,10 @@ _MEANINGS = (
         r"|looks like a command-line option|refusing to create|invalid path '|disallowed submodule"
         r"|is a symbolic link|beyond a symbolic link|inside git dir|contains a symbolic link"
         r"|symlinked directory",
-        "the repository holds something that git refuses as unsafe",
+        "the repository contains something that git refuses as unsafe",
         Permanent,
         "user",
-        "look at its .gitmodules and at its paths",
+        "check its .gitmodules and its paths",
     ),
     _Meaning(
         r"unable to read (sha1 file|[0-9a-f]{40})|did not send all necessary objects"
@@ -110,7 +110,7 @@ _MEANINGS = (
     ),
     _Meaning(
         r"no space left on device|disk quota exceeded",
-        "there is no room for the clone",
+        "there is not enough space for the clone",
         Transient,
         "unknown",
         "free space at 'dest', or clone less: depth: 1",
@@ -124,7 +124,7 @@ _MEANINGS = (
     ),
     _Meaning(
         r"could not resolve|temporary failure in name resolution|name or service not known",
-        "the name of the git server cannot be looked up",
+        "the name of the git server cannot be resolved",
         Transient,
         "platform",
         None,
@@ -138,28 +138,28 @@ _MEANINGS = (
     ),
     _Meaning(
         r"remote branch .* not found|couldn't find remote ref",
-        "there is no such branch or tag",
+        "the branch or tag does not exist",
         Permanent,
         "user",
-        "check its spelling; was it merged and deleted?",
+        "check its spelling, and whether it was merged and deleted",
     ),
     _Meaning(
         r"is this a git repository|not valid: |redirect",
-        "what answers at this address is no git repository",
+        "the server at this address does not serve a git repository",
         Permanent,
         "user",
-        "check the address; a page to log in, or a proxy, may stand in between",
+        "check the address; a login page or a proxy may answer instead",
     ),
     _Meaning(
         r"repository .* not found|repository not found|repository .* does not exist"
         r"|does not appear to be a git repository|returned error: 404|from HTTP 404",
-        "there is no such repository",
+        "the repository does not exist",
         Permanent,
         "user",
         "check the address; a private repository without credentials looks the same",
     ),
     _Meaning(
-        r"dubious ownership", "the repository belongs to somebody else", Permanent, "user", None
+        r"dubious ownership", "the repository belongs to another user", Permanent, "user", None
     ),
     _Meaning(
         r"connection (refused|reset|closed)|failed to connect|couldn't connect|unable to connect"

@@ -57,11 +57,11 @@ def parse_reference(text: str) -> Reference:
     scheme = re.match("(https?)://", rest, re.IGNORECASE)
     rest = rest[scheme.end() :] if scheme else rest
     if re.fullmatch("[0-9a-f]{64}", rest):
-        raise ValueError(f"{rest!r} is an image's id, and no repository")
+        raise ValueError(f"{rest!r} is an image's id, not a repository")
     first, slash, _ = rest.partition("/")
     if slash and "@" in first:
         # Show no part of the text: any of it may be a password.
-        raise ValueError("a user or password stands before the registry's name: 'auth' takes them")
+        raise ValueError("a user or password precedes the registry's name: put them into 'auth'")
     name, has_digest, digest = rest.partition("@")
     if has_digest:
         check_digest(digest)
@@ -75,7 +75,7 @@ def parse_reference(text: str) -> Reference:
     path, has_tag, tag = repository.partition(":")
     if has_tag and not _TAG.fullmatch(tag):
         raise ValueError(
-            f"{tag!r} is no tag: letters, digits, '_', '.', '-', at most 128, not '.' or '-' first"
+            f"{tag!r} is not a tag: letters, digits, '_', '.', '-', at most 128, not '.' or '-' first"
         )
     _check_path(path)
     if registry == HUB and "/" not in path:
@@ -101,10 +101,10 @@ def check_digest(digest: str) -> None:
     algorithm, _, value = digest.partition(":")
     size = _DIGEST_SIZES.get(algorithm)
     if size is None:
-        raise ValueError(f"{digest!r} is no digest: it begins with sha256:, sha384: or sha512:")
+        raise ValueError(f"{digest!r} is not a digest: it begins with sha256:, sha384: or sha512:")
     if not re.fullmatch("[0-9a-f]*", value) or len(value) != size:
         raise ValueError(
-            f"{digest!r} is no digest: {size} of the digits 0-9a-f follow {algorithm}:"
+            f"{digest!r} is not a digest: {size} of the digits 0-9a-f follow {algorithm}:"
         )
 
 
@@ -113,7 +113,7 @@ def host_of(registry: str) -> str:
     host = _HOST.match(registry)
     port = registry[host.end() :] if host else ""
     if not host or not re.fullmatch("(?::[0-9]{1,5})?", port) or int(port[1:] or 0) > 65535:
-        raise ValueError(f"{registry!r} is no registry: a host, and perhaps a port")
+        raise ValueError(f"{registry!r} is not a registry: give a host, optionally with a port")
     return host[0]
 
 

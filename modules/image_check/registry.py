@@ -167,7 +167,7 @@ class Conversation:
             raise Permanent(
                 f"its variants run different commands: {', '.join(each)}",
                 fault="user",
-                hint="nodeSelector with kubernetes.io/arch says which one counts",
+                hint="choose one with a nodeSelector for kubernetes.io/arch",
             )
         return ImageCommand(entrypoint, cmd, digest)
 
@@ -176,7 +176,9 @@ class Conversation:
         config = self._configuration(manifest)
         runs = (config or {}).get("config")
         if not isinstance(runs, dict):
-            raise Transient(f"{self._registry} does not say what {self._reference} runs")
+            raise Transient(
+                f"{self._registry} does not report which command {self._reference} runs"
+            )
         return _words(runs.get("Entrypoint")), _words(runs.get("Cmd"))
 
     # requests
@@ -263,8 +265,8 @@ class Conversation:
             raise Transient(f"{self._registry} names an unsafe token service")
         if self._login and not _are_related(realm_host, urlsplit(self._url).hostname or ""):
             raise Transient(
-                f"{self._registry} names a token service of another domain, which does not get the "
-                "job's login"
+                f"{self._registry} names a token service of another domain, to which pairun does not "
+                "send the job's login"
             )
         scope = challenge.get("scope", f"repository:{self._reference.path}:pull")
         query = {"service": challenge["service"]} if "service" in challenge else {}
@@ -317,7 +319,7 @@ class Conversation:
             and "json" not in content_type
             and "prettyjws" not in content_type
         ):
-            raise Transient(f"{self._registry} answered, but not as a registry does")
+            raise Transient(f"{self._registry} answered, but not like a registry")
 
     def _platforms(self) -> list[Platform | None]:
         """The platforms in an index, or the one in a single image's configuration."""

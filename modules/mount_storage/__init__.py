@@ -79,7 +79,7 @@ mount_storage:
         """
         storages = self._all_storages(ctx)
         if not storages:
-            raise Skip("no storage is named")
+            raise Skip("no storage is given")
         looker = Looker(ctx, absent=self.state == "absent", answer_s=self.answer_within)
         points: list[MountPoint] = []
         for storage in storages:

@@ -84,7 +84,7 @@ def _wrong_words(storage: Mapping[str, Value], where: str) -> Iterator[str]:
         yield f"{where}: 'source' must be an absolute path"
     for name in ("subdir", "share", "container", "bucket", "folder", "remote", "export"):
         if ".." in (text.get(name) or "").split("/"):
-            yield f"{where}: '{name}' must not lead out by '..'"
+            yield f"{where}: '{name}' must not contain '..' that leads outside"
     server = text.get("server")
     if server and not _HOST.fullmatch(server):
         yield f"{where}: 'server' must be only a host's name or address"

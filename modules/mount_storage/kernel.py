@@ -69,5 +69,5 @@ def _mount(
 
 
 def _no_answer(storage: Storage) -> Failure:
-    hint = "it hangs, or a firewall or network policy drops what is sent to it"
+    hint = "it hangs, or a firewall or network policy drops the traffic to it"
     return TimedOut(f"the server of {storage} does not answer", fault="platform", hint=hint)

@@ -109,7 +109,9 @@ class Looker:
 
     def _silent(self, storage: Storage, target: str) -> Failure:
         message = f"{storage}, mounted at {target}, does not answer within {self._answer_s:g}s"
-        return TimedOut(message, fault="platform", hint="its server, or the way to it, hangs")
+        return TimedOut(
+            message, fault="platform", hint="its server, or the network path to it, hangs"
+        )
 
     def _home(self, storage: Storage) -> tuple[str, Mount]:
         """The directory to mount a second time, and the mount that contains it."""

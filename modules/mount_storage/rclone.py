@@ -66,9 +66,7 @@ class RcloneMount:
         """Check that the store answers, then mount it."""
         ctx, storage = self._ctx, self._storage
         if ctx.stat("/dev/fuse") is None:
-            hint = (
-                "the platform gives the device /dev/fuse to the user's container, with its rights"
-            )
+            hint = "ask the platform for the device /dev/fuse in the user's container, and the rights to use it"
             message = f"there is no /dev/fuse in this container to mount {storage}"
             raise Permanent(message, fault="platform", hint=hint)
         program = self._program()
@@ -104,7 +102,7 @@ class RcloneMount:
                 return path
         if (installed := ctx.which("rclone")) is not None:
             return installed
-        hint = "pairun's image brings it where it was built with it; or install rclone and fuse"
+        hint = "use a pairun image that was built with rclone, or install rclone and fuse"
         raise Permanent(f"there is no rclone to mount {self._storage}", fault="platform", hint=hint)
 
     def _tools(self) -> list[str]:
@@ -211,7 +209,7 @@ def _rclone_failed(storage: Storage, output: str) -> Failure:
             f"this container may not mount {at}", fault="platform", hint=PRIVILEGE_HINT
         )
     if _RCLONE_REFUSED.search(output):
-        hint = "the key is wrong, or has no right to it"
+        hint = "check the key, and its rights"
         return Permanent(f"the server refuses {at}", fault="user", hint=hint)
     if _RCLONE_MISSING.search(output):
         return Permanent(f"the server has no such bucket or directory: {at}", fault="user")

@@ -27,7 +27,7 @@ _KERNELS = {"nfs": "nfs", "samba": "cifs", "azurefile": "cifs", "local": "bind m
 _MODULES = {"nfs": "nfs and nfsv4", "samba": "cifs", "azurefile": "cifs"}
 PRIVILEGE_HINT = (
     "mounting needs root and CAP_SYS_ADMIN in the user's container, and a seccomp and AppArmor "
-    "profile that allow it: the platform grants them, or mounts the storage itself"
+    "profile that allow it: let the platform grant them, or mount the storage itself"
 )
 
 
@@ -57,16 +57,14 @@ def mount_refused(ctx: Context, storage: Storage, error: OSError) -> Failure:
         return Permanent(f"cannot mount {at}: {error_text(code)}", fault="user")
     if code in _UNREACHABLE:
         message = f"the server of {at} cannot be reached: {_UNREACHABLE[code]}"
-        return Transient(
-            message, fault="platform", hint="a firewall or network policy may be between"
-        )
+        return Transient(message, fault="platform", hint="check for a firewall or network policy")
     if code in (errno.EACCES, errno.EPERM, errno.EKEYREJECTED, errno.ENOKEY):
         hint = (
-            "user name or password are wrong, or have no right to this share"
+            "check the user name, the password, and their rights to this share"
             if storage.type != "nfs"
-            else "the server exports it to other hosts than this one"
+            else "check the server's list of exports: it may exclude this host"
         )
-        hint += "; a container's AppArmor profile that forbids mounting says the same"
+        hint += "; a container's AppArmor profile that forbids mounting causes the same error"
         return Permanent(f"the server refuses {at}: {error_text(code)}", fault="user", hint=hint)
     if code in (errno.ENOENT, errno.ENXIO, errno.ENOTDIR):
         what = "export" if storage.type == "nfs" else "share"
@@ -77,7 +75,7 @@ def mount_refused(ctx: Context, storage: Storage, error: OSError) -> Failure:
             f"the server does not speak the protocol's version: {at}", fault="platform", hint=hint
         )
     if code == errno.EINVAL:
-        hint = "an option, or what stands in a name, is not what this kernel takes"
+        hint = "check the options and names: this kernel does not accept one of them"
         return Permanent(f"the kernel refuses the options of {at}", fault="user", hint=hint)
     return Permanent(f"cannot mount {at}: {error_text(code)}")
 
@@ -85,11 +83,11 @@ def mount_refused(ctx: Context, storage: Storage, error: OSError) -> Failure:
 def _subdir_refused(storage: Storage, code: int) -> Failure:
     where = f"the sub-directory of {storage}"
     if code == errno.EROFS:
-        message = f"{where} does not exist, and what is mounted read-only cannot be given one"
+        message = f"{where} does not exist, and a read-only mount cannot create it"
         return Permanent(message, fault="user")
     if code in (errno.ELOOP, errno.ENOTDIR):
-        return Permanent(f"{where} is no directory, or a link stands on the way", fault="user")
-    return Permanent(f"{where} cannot be made or entered: {error_text(code)}", fault="user")
+        return Permanent(f"{where} is not a directory, or a link is in its path", fault="user")
+    return Permanent(f"{where} cannot be created or entered: {error_text(code)}", fault="user")
 
 
 def error_text(code: int) -> str:

@@ -87,7 +87,9 @@ class Package(StateModule):
             files = [f for n in cached for f in self._files(ctx, manager, n)]
             done = run_installer(ctx, files_command(manager, files))
             if done.code != 0:
-                ctx.log(f"{self.cache} is not enough: {last_line(done)}; using the network")
+                ctx.log(
+                    f"{self.cache} does not have all packages: {last_line(done)}; using the network"
+                )
             missing = list(self.probe(ctx).missing)
         if missing:
             install_from_network(ctx, manager, missing)

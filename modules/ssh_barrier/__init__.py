@@ -42,9 +42,7 @@ class SshBarrier(CheckModule):
     def check(self, ctx: Context) -> Result:
         """Ask the instances below, report to the one above, wait for its result."""
         if str(self.wanted).strip().lower() != "true":
-            raise Skip(
-                "ssh between the instances (jobssh) is not asked for: there is nothing to wait for"
-            )
+            raise Skip("ssh between the instances (jobssh) is off: there is nothing to wait for")
         peers, own = all_peers(ctx)
         if len(peers) < 2:
             raise Skip("this is the only instance")
@@ -62,7 +60,7 @@ class SshBarrier(CheckModule):
         finally:
             tree.close()
         seconds = format_duration(ctx.now() - began)
-        return Result(message=f"all {len(peers)} instances are reached by ssh after {seconds}")
+        return Result(message=f"all {len(peers)} instances were reached by ssh after {seconds}")
 
     def _limit_s(self, ctx: Context) -> float:
         try:
@@ -71,7 +69,7 @@ class SshBarrier(CheckModule):
             given = -1.0
         if not 0 < given < 1e6:
             raise Permanent(
-                f"the time of the ssh barrier is no number of minutes: {self.timeout_min!r}",
+                f"the time of the ssh barrier is not a number of minutes: {self.timeout_min!r}",
                 fault="user",
             )
         return given * 60

@@ -82,7 +82,7 @@ class Link:
             try:
                 self.state = json.loads(line)
             except ValueError:
-                self.trouble = "its answer cannot be read"
+                self.trouble = "its answer is invalid"
         elif self.here:
             self.state = None  # its own sshd is not ready yet
         elif line:

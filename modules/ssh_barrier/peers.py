@@ -43,9 +43,11 @@ def all_peers(ctx: Context) -> tuple[list[Peer], int]:
                 name = f"{role['fc_name']}-{instance['index']}"
                 peers.append(Peer(len(peers), name, f"{host} port {ports[0]}"))
     except (ValueError, KeyError, TypeError) as e:
-        raise Permanent(f"{path} is not what init writes: {e!r}", fault="platform") from e
+        raise Permanent(
+            f"{path} does not have the format that init writes: {e!r}", fault="platform"
+        ) from e
     if own_rank < 0:
-        raise Permanent(f"{path} does not have this instance itself", fault="platform")
+        raise Permanent(f"{path} does not list this instance", fault="platform")
     return peers, own_rank
 
 

@@ -89,7 +89,7 @@ class Tree:
             if self._ctx.now() - self._began > self._limit_s:
                 if self._own:
                     missing.setdefault(
-                        self._peers[0].name, "it has not said that all instances are reached"
+                        self._peers[0].name, "it has not reported that it reached all instances"
                     )
                 self._refuse(missing)
                 raise self._late(missing)
@@ -120,7 +120,7 @@ class Tree:
         for rank in [r for r, link in self._links.items() if link.here is False]:
             for below in descendants(rank, len(self._peers)):
                 if below not in self._links:
-                    missing.setdefault(self._peers[below].name, "not asked yet")
+                    missing.setdefault(self._peers[below].name, "not contacted yet")
         return missing
 
     def _report(self, missing: Missing) -> None:

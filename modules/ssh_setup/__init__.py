@@ -87,8 +87,8 @@ class SshSetup(StateModule):
         job_ssh = _is_true(self.jobssh)
         if not job_ssh and not people:
             if complaints:
-                raise Skip(f"nobody could log in: {'; '.join(complaints)}")
-            raise Skip("neither keys of people nor ssh between the instances are asked for")
+                raise Skip(f"no user could log in: {'; '.join(complaints)}")
+            raise Skip("neither keys of users nor ssh between the instances are set")
         programs = find_programs(ctx)
         port = ctx.env.get("PAI_CONTAINER_SSH_PORT", "")
         if not port.isdigit():
@@ -117,7 +117,7 @@ class SshSetup(StateModule):
         """Compare every file, and check the sshd."""
         names = state.differing()
         if not names and state.running:
-            return no_change("it runs, with these keys and aliases")
+            return no_change("sshd runs with these keys and aliases")
         parts = [f"write {', '.join(names)}"] if names else []
         return will_change(" and ".join([*parts, *([] if state.running else ["start sshd"])]))
 

@@ -71,7 +71,7 @@ def all_files(
 
 
 def _client_config(folder: str, peers: Iterable[Peer], programs: Programs) -> str:
-    lines = ["# The instances of this job. What ~/.ssh/config says counts more."]
+    lines = ["# The instances of this job. ~/.ssh/config overrides these settings."]
     if programs.ssh:
         # With -F, ssh reads only this file and the files that it includes.
         lines.append("Include ~/.ssh/config")

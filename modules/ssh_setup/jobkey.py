@@ -69,7 +69,9 @@ def job_pair(
     if seed is None and sum(1 for _ in instances(ctx)) < 2:
         seed = own_seed(ctx)
     if seed is None:
-        complaints.append("there is no key pair for the job: each instance lets in people alone")
+        complaints.append(
+            "there is no key pair for the job: only users can log in to the instances"
+        )
         return None
     return ed25519_pair(derived(seed, b"the job"), _COMMENT)
 

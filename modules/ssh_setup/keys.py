@@ -43,11 +43,11 @@ def public_keys(text: str, where: str, complaints: list[str]) -> Iterator[tuple[
         if starts:
             why = "has options in front of the key, which are not allowed here"
         elif "PRIVATE" in line:
-            why = "is a part of a private key: keep that to yourself, and give the public one"
+            why = "is part of a private key: keep it secret, and give the public key"
         elif words[0] in _KEY_TYPES:
-            why = f"begins as a key of type {words[0]}, but what follows is none"
+            why = f"begins as a key of type {words[0]}, but the rest is not one"
         else:
-            why = "is no public key"
+            why = "is not a public key"
         complaints.append(f"{where}, line {number}: it {why}; left out")
         if "PRIVATE" in line:
             return
@@ -87,7 +87,7 @@ def keys_of_people(ctx: Context, userssh: Any, saved_keys: Any, complaints: list
         path = os.path.join(ctx.pai_dir, "ssh-secret", os.path.basename(str(value)))
         data = ctx.read_file(path)
         if data is None:
-            complaints.append(f"there is no {path}, of which userssh takes keys")
+            complaints.append(f"there is no {path}, from which userssh reads keys")
         texts.append((path, (data or b"").decode(errors="replace")))
     else:
         texts.append(("userssh.value", value))

@@ -33,7 +33,9 @@ def instances(ctx: Context) -> Iterator[tuple[Mapping[str, Any], Mapping[str, An
             for instance in role["instances"]:
                 yield role, instance
     except (ValueError, KeyError, TypeError) as e:
-        raise Permanent(f"{path} is not what init writes: {e!r}", fault="platform") from e
+        raise Permanent(
+            f"{path} does not have the format that init writes: {e!r}", fault="platform"
+        ) from e
 
 
 def ssh_peers(ctx: Context, complaints: list[str]) -> Iterator[Peer]:
@@ -54,7 +56,9 @@ def ssh_peers(ctx: Context, complaints: list[str]) -> Iterator[Peer]:
         free = tuple(n for n in names if n not in taken and re.fullmatch(r"[\w.~+-]+", n))
         if len(free) < len(names):
             left = ", ".join(n for n in names if n not in free)
-            complaints.append(f"the alias {left} is somebody else's already, or no name for ssh")
+            complaints.append(
+                f"the alias {left} belongs to another instance, or is not a valid name for ssh"
+            )
         taken.update(free)
         if free:
             yield Peer(free, str(instance["host_ip"]), int(ports[0]))

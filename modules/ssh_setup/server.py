@@ -34,7 +34,7 @@ def start_sshd(ctx: Context, programs: Programs, port: int) -> None:
     folder = ssh_folder(ctx)
     if not programs.sshd:
         raise Permanent(
-            "there is no sshd: neither did init leave one, nor has the image one",
+            "sshd is missing: neither init nor the image provides it",
             fault="platform",
             hint="build pairun's image with its tools, or install openssh-server in your own",
         )
@@ -62,7 +62,7 @@ def _prepare_image_sshd(ctx: Context) -> None:
     Raises:
         Permanent: it would refuse every login.
     """
-    ctx.log("the sshd is the image's own: init left none")
+    ctx.log("using the image's own sshd: init provided none")
     if os.getuid() == 0:
         ctx.make_dir("/run/sshd")
         return

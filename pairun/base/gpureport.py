@@ -61,9 +61,9 @@ def parse_gpu_report(report: str) -> GpuReportElement:
     """
     begin, end = report.find("<nvidia_smi_log"), report.rfind("</nvidia_smi_log>")
     if "<!ENTITY" in report:
-        raise ValueError("it declares entities, which no driver does")
+        raise ValueError("it declares entities, which drivers never do")
     if begin < 0 or end < begin:
-        raise ValueError("it is incomplete" if begin >= 0 else "it is not a report in XML")
+        raise ValueError("it is incomplete" if begin >= 0 else "it is not an XML report")
     root = GpuReportElement("")
     stack, at = [root], begin
     for part in re.compile(_PART).finditer(report, begin, end + len("</nvidia_smi_log>")):
@@ -74,7 +74,7 @@ def parse_gpu_report(report: str) -> GpuReportElement:
             continue
         if closes:
             if len(stack) == 1 or stack[-1].name != name:
-                raise ValueError(f"</{name}> closes what is not open")
+                raise ValueError(f"</{name}> has no opening tag")
             stack.pop()
             continue
         element = GpuReportElement(name, attributes.removesuffix("/"))

@@ -63,6 +63,6 @@ def _remove(
         return True
     except OSError as e:
         if e.errno == errno.ENOTEMPTY:
-            raise OSError(errno.ENOTEMPTY, "something keeps writing into it", path) from e
+            raise OSError(errno.ENOTEMPTY, "a process keeps writing into it", path) from e
         raise
     return all_gone

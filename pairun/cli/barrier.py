@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
             Problem(
                 "PR779",
                 "the instances of this job do not know each other",
-                hint="that needs several instances and the job's key, which `pairun manifest`, "
+                hint="barriers need several instances and the job's key, which `pairun manifest`, "
                 "`pairun submit` and `pairun run` make; see docs/rendezvous.md",
             )
         )

@@ -33,14 +33,14 @@ def run(args: argparse.Namespace) -> int:
     pods = "1 Pod" if removed.pods == 1 else f"{removed.pods} Pods"
     say(f"waiting for {pods} to end; the grace time is {removed.grace_s} s")
     if left := wait_until_gone(cluster, removed):
-        say(f"still there: {left} of the Pods; a node that does not answer keeps them")
+        say(f"{left} of the Pods still exist; a node that does not answer keeps them")
         return 1
-    print("all Pods are gone")
+    print("all Pods are deleted")
     return 0
 
 
 def _listed(what: list[str]) -> str:
     if len(what) <= LISTED:
-        return ", ".join(what) or "nothing that was still there"
+        return ", ".join(what) or "nothing"
     kinds = Counter(each.partition(" ")[0] for each in what)
     return ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in kinds.items())

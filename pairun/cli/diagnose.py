@@ -48,7 +48,7 @@ def _exit_code(text: str) -> int:
     """Read an exit code in a shell's form; -N means signal N, as in Python and Slurm."""
     code = int(text) if re.fullmatch("-?[0-9]{1,9}", text, re.ASCII) else None
     if code is None or not -64 <= code <= 255:
-        what = "is no exit code: from 0 to 255, or from -1 to -64 for a signal"
+        what = "is not an exit code: from 0 to 255, or from -1 to -64 for a signal"
         raise argparse.ArgumentTypeError(f"{visible(text)} {what}")
     return code if code >= 0 else 128 - code
 
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
         return learn(args)
     if args.out is not None or not args.logs:
-        message = "no log is given" if args.out is None else "--out belongs to --learn"
+        message = "no log given" if args.out is None else "--out belongs to --learn"
         raise PairunError(Problem("PR801", message))
     table = rules_table(args.root, os.environ, args.vault)
     facts = Circumstances(exit_code=args.exit_code)

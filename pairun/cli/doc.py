@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 def _write_site(args: argparse.Namespace) -> int:
     """Write the documentation site; it is always complete, so the user may name no page."""
     if args.name:
-        raise PairunError(Problem("PR801", "--site writes every page; leave out the names"))
+        raise PairunError(Problem("PR801", "--site writes every page; omit the names"))
     # MkDocs is slow to import and rarely installed.
     from pairun.report.site import build_site
 

@@ -78,7 +78,7 @@ def _check_usage(args: argparse.Namespace) -> None:
     if not re.fullmatch(LABEL_VALUE, args.user):
         raise PairunError(Problem("PR801", f"--user '{args.user}' is not valid in Kubernetes"))
     if args.json and args.why:
-        hint = "leave out --why: the JSON holds every override"
+        hint = "omit --why: the JSON has every override"
         raise PairunError(Problem("PR801", "--why has no JSON form", hint=hint))
     if args.html and (args.json or args.why or args.full):
         hint = "the page has every value, and who set it"

@@ -181,7 +181,7 @@ def _options(args: argparse.Namespace, registries: Registries) -> Options:
     if not image or image.split() != [image]:
         problems.error(
             "PR782",
-            f"'{image}' is no image" if image else "the init container has no image",
+            f"'{image}' is not an image" if image else "the init container has no image",
             hint=f"give pairun's image, as the cluster pulls it, with --image or {IMAGE}",
         )
     if args.hold and parse_duration(args.hold) is None:
@@ -233,16 +233,20 @@ def _check_gang(args: argparse.Namespace, selector: Mapping[str, str], problems:
                 option = f"--{name.replace('_', '-')}"
                 problems.error("PR801", f"{option} has no effect without --barrier")
     if args.gang is not None and args.gang < 2:
-        problems.error("PR801", f"--gang {args.gang} is no gang", hint="it has 2 Pods or more")
+        problems.error(
+            "PR801", f"--gang {args.gang} is not the size of a gang", hint="give 2 Pods or more"
+        )
     if selector and args.gang is None:
         problems.error("PR801", "--selector needs --gang N")
     if args.index_label is not None:
         if args.gang is None:
             problems.error("PR801", "--index-label needs --gang N")
         if not re.fullmatch(LABEL_KEY, args.index_label):
-            problems.error("PR801", f"--index-label '{args.index_label}' is no key of a label")
+            problems.error("PR801", f"--index-label '{args.index_label}' is not the key of a label")
     if args.ssh and args.key_secret == _NOTHING:
-        problems.error("PR801", "--ssh makes its keys of the gang's key, and --key-secret is none")
+        problems.error(
+            "PR801", "--ssh derives its keys from the gang's key, but --key-secret is none"
+        )
 
 
 def _resources(text: str | None, problems: Problems) -> Mapping[str, Any]:
@@ -255,7 +259,7 @@ def _resources(text: str | None, problems: Problems) -> Mapping[str, Any]:
         if not re.fullmatch(QUANTITY, value):
             problems.error(
                 "PR801",
-                f"--init-resources: '{value}' is no quantity for {name}",
+                f"--init-resources: '{value}' is not a quantity for {name}",
                 hint="as in cpu=100m,memory=256Mi",
             )
     return {"requests": values, "limits": values}
@@ -279,9 +283,9 @@ def _playbook(path: str | None) -> Mapping[str, Any]:
         raise PairunError(
             Problem(
                 "PR801",
-                f"--playbook {path} is no mapping of vars, init and runtime",
+                f"--playbook {path} is not a mapping of vars, init and runtime",
                 node.place,
-                "it has what stands under extras.pairun of a job",
+                "write the content of extras.pairun of a job",
             )
         )
     plain: Mapping[str, Any] = node.plain()

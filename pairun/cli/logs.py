@@ -40,7 +40,7 @@ def _number(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Print the logs; returns 0 if every selected instance has one, else 1."""
     if args.follow and args.previous:
-        raise PairunError(Problem("PR801", "--previous has ended: leave out --follow"))
+        raise PairunError(Problem("PR801", "the previous container has ended: omit --follow"))
     selection = LogSelection(
         role=args.role, index=args.index, init=args.init, previous=args.previous, tail=args.tail
     )

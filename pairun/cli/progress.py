@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     except OSError as e:
         message = f"progress cannot be written to {folder}: {e.strerror or e}"
         raise PairunError(
-            Problem("PR814", message, hint="it is for commands that pairun runs as a job")
+            Problem("PR814", message, hint="use it in a command that pairun runs")
         ) from e
     return 0
 

@@ -118,7 +118,7 @@ def _cluster(path: str | None, access: Access, vault: Vault) -> Cluster | None:
 
 
 def _without_journals(name: str) -> Problem:
-    message = f"no log of job '{name}' shows a journal"
+    message = f"no log of job '{name}' contains a journal"
     hint = f"it does with {LOG_JOURNAL}=true in both containers, as `pairun submit` makes them"
     return Problem("PR810", message, hint=hint)
 

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         return 1
     print_problems(warnings, args.vault)
     kinds = sorted({o.kind for o in objects})
-    say(f"made {len(objects)} objects ({', '.join(kinds)}) in namespace {cluster.namespace}")
+    say(f"created {len(objects)} objects ({', '.join(kinds)}) in namespace {cluster.namespace}")
     print(name, flush=True)
     if not args.wait:
         say(f"`pairun status {named_in_cluster(args, name)}` shows its state")

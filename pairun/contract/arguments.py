@@ -227,7 +227,9 @@ def _convert(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Any
     elif origin is dict and (inner := _secret_mapping(value)) is not None:
         yield from _convert(inner, kind, path)
     elif isinstance(value, Secret):
-        yield wrong("a secret would show here; see `pairun doc` for the arguments that take one")
+        yield wrong(
+            "this argument would expose a secret; `pairun doc` lists the arguments that accept one"
+        )
     elif kind is Duration:
         if isinstance(value, str) and (seconds := parse_duration(value)) is not None:
             yield seconds

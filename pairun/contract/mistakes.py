@@ -43,7 +43,7 @@ def mistakes(cls: type[Module]) -> Iterator[tuple[str, str | None]]:
     for a in known:
         if not _supported(a.type):
             yield (
-                f"gives its argument '{a.name}' a type that YAML has not: {_written(a.type)}",
+                f"declares its argument '{a.name}' with a type that YAML does not have: {_written(a.type)}",
                 _USE,
             )
 
@@ -53,14 +53,14 @@ def _unresolved(cls: type[Module]) -> Iterator[tuple[str, str | None]]:
     for field in attrs.fields(cls):  # type: ignore[arg-type]
         owner = next((c for c in cls.__mro__ if field.name in inspect.get_annotations(c)), None)
         if owner is None:
-            yield f"gives its argument '{field.name}' no type", _USE
+            yield f"declares its argument '{field.name}' without a type", _USE
             continue
         alone = types.SimpleNamespace(__annotations__={field.name: field.type})
         try:
             typing.get_type_hints(alone, vars(sys.modules[owner.__module__]))
         except Exception as e:  # noqa: BLE001 - an annotation may be any expression
             yield (
-                f"gives its argument '{field.name}' a type that is not known: {error_text(e)}",
+                f"declares its argument '{field.name}' with an unknown type: {error_text(e)}",
                 _IMPORT,
             )
 

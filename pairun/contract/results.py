@@ -229,7 +229,7 @@ def checked_variable(name: object, value: object) -> str | None:
     if size >= _longest_variable():
         raise BadResult(
             f"environment.{name} must be shorter than {_longest_variable() >> 10} KiB, "
-            "the most that Linux hands to a program"
+            "the most that Linux passes to a program"
         )
     return value
 

@@ -188,7 +188,7 @@ def _unreadable(name: str, error: OSError, path: str) -> PairunError:
     message = f"the module {name} cannot be read from {where}: {error.strerror}"
     hint = None
     if error.errno == errno.ELOOP:
-        hint = "put a file in its place: the digest of a module's folder covers files, not links"
+        hint = "replace it with a file: the digest of a module's folder covers files, not links"
     return PairunError(Problem("PR602", message, hint=hint))
 
 

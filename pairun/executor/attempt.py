@@ -258,7 +258,7 @@ def _is_leaving(pid: int) -> bool:
 def _no_report(status: int) -> Report:
     code = os.waitstatus_to_exitcode(status)
     how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-    hint = "memory that ran out ends processes so; see the events of the Pod"
+    hint = "check the events of the Pod: the kernel may have killed it when memory ran out"
     return failure(
         f"the attempt {how} and left no result", hint=hint if code == -signal.SIGKILL else None
     )

@@ -113,7 +113,7 @@ def _performed(module: Module, context: Context) -> Report:
                 "kind": "internal",
                 "fault": "platform",
                 "message": f"the change did not hold: {again.because}",
-                "hint": "something else changes the same thing, or the module is wrong",
+                "hint": "check whether another process changes the same thing, or fix the module",
             }
         )
     return report

@@ -12,7 +12,7 @@ def bad_result(module: Module, error: BadResult) -> Report:
     """The report of an attempt whose module returned an invalid result."""
     place = _raised_at(module, error) or _begin_of(module, error.method)
     return failure(
-        f"{type(module).__name__} handed over a bad result: {error}{place}",
+        f"{type(module).__name__} returned an invalid result: {error}{place}",
         hint="this is an error of the module",
     )
 

@@ -89,7 +89,7 @@ def retry_delay(
 
 def _request(seconds: float) -> str:
     """The server's request, for people."""
-    words = f"the other side asks us to wait {format_duration(max(0.0, seconds))}"
+    words = f"the server requests a wait of {format_duration(max(0.0, seconds))}"
     if seconds > MAX_RETRY_AFTER_S:
-        words += f", of which {format_duration(MAX_RETRY_AFTER_S)} are waited"
+        words += f", and pairun waits at most {format_duration(MAX_RETRY_AFTER_S)}"
     return words

@@ -102,7 +102,7 @@ class _Reader:
             self.at = match.end()
             head = f"(?P<{match[1]}>"
         elif self.text.startswith("(?", self.at):
-            raise ValueError(f"Go does not know {self.text[self.at : self.at + 3]}")
+            raise ValueError(f"Go does not support {self.text[self.at : self.at + 3]}")
         else:
             self.at += 1
         return f"{head}{self._body(flags)})"
@@ -136,7 +136,7 @@ class _Reader:
         if self.text.startswith("?", self.at):
             self.at += 1
         if _REPEAT.match(self.text, self.at):
-            raise ValueError(f"{self.text[start : self.at + 1]} repeats what is repeated")
+            raise ValueError(f"{self.text[start : self.at + 1]} repeats a repetition")
         return atom + self.text[start : self.at]
 
     def _escape(self) -> str:
@@ -162,7 +162,7 @@ class _Reader:
             digits = next(g for g in match.groups() if g)
             code = int(digits, 16 if match.re is _HEX else 8)
             if code > 0x10FFFF:
-                raise ValueError(f"{match[0]} is no character")
+                raise ValueError(f"{match[0]} is not a character")
             return f"\\U{code:08x}"
         char = text[at + 1 : at + 2]
         self.at += 2

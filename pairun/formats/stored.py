@@ -133,7 +133,7 @@ def _yaml(text: str, file: str) -> Any:
             raise
         message = f"{file} is a manifest of Kubernetes with several objects, not a job"
         hint = (
-            "`pairun inject` puts pairun into the Pods of a manifest; the settings of a plain Pod "
+            "use `pairun inject` to add pairun to the Pods of a manifest; the settings of a plain Pod "
             "are reviewed with --init-config and --runtime-config"
         )
         raise PairunError(Problem("PR735", message, hint=hint)) from None
@@ -153,7 +153,7 @@ def _nearly_json(text: str, file: str, error: ValueError) -> Any:
         place = Place(_silent(text, file), error.lineno, error.colno)
         cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
         what = "it ends too early" if cut else error.msg
-    hint = "is it complete? kubectl get framework NAME -o json > FILE"
+    hint = "check that the file is complete: kubectl get framework NAME -o json > FILE"
     raise PairunError(Problem("PR736", f"{file} is not JSON: {what}", place, hint))
 
 
@@ -172,7 +172,7 @@ def _framework(document: dict[str, Any], file: str) -> dict[str, Any]:
                 Problem(
                     "PR735",
                     f"{file} is a list of {len(items)} objects, not one Framework",
-                    hint="kubectl get framework NAME -o json prints a single one",
+                    hint="save a single one: kubectl get framework NAME -o json",
                 )
             )
         document = items[0]
@@ -185,7 +185,7 @@ def _framework(document: dict[str, Any], file: str) -> dict[str, Any]:
                 f"not a Framework of {API_VERSION}",
                 hint=None
                 if kind in (None, "Framework")
-                else "`pairun inject` puts pairun into the Pods of a manifest",
+                else "use `pairun inject` to add pairun to the Pods of a manifest",
             )
         )
     return document

@@ -30,7 +30,7 @@ _FOLDERS = {
 }
 _UNQUOTABLE = re.compile(r'["\\`\x00-\x1f]|<%')
 _SWITCHES = {
-    "isDebug": "nothing keeps a failed container; let the command sleep instead",
+    "isDebug": "let the command sleep instead: a failed container is not kept",
     "paiAzRDMA": "roles ask for InfiniBand: extraContainerOptions: {infiniband: true}",
 }
 _SHM_MB, _CPU, _MEMORY_MB = 64, 1, 100
@@ -93,13 +93,13 @@ def _folder_exports(document: Node, problems: Problems) -> Iterator[Node]:
 def _env_exports(document: Node, problems: Problems) -> Iterator[Node]:
     for name, value in entries(document, "jobEnvs"):
         if hint := _SWITCHES.get(name):
-            problems.warning("PR732", f"'{name}' switches nothing any more", value.key, hint)
+            problems.warning("PR732", f"'{name}' no longer has an effect", value.key, hint)
         if isinstance(value.value, dict | list) or value.value is None:
             continue  # the schema check reports it
         if not re.search(IDENTIFIER_PATTERN, name):
             problems.warning(
                 "PR732",
-                f"'{name}' is no name of a shell variable, and becomes a parameter only",
+                f"'{name}' is not a name of a shell variable, so it becomes a parameter only",
                 value.key,
                 f"its value is <% $parameters.{name} %> in a command",
             )

@@ -47,10 +47,9 @@ def _check_name(name: Node, what: str, pattern: str, others: str, problems: Prob
     near = f"_{near}" if "digit" in others and near[:1].isdigit() else near
     problems.error(
         "PR731",
-        f"the name '{name.value}' of {what} is not possible any more: "
-        f"letters, digits, {others} are",
+        f"the name '{name.value}' of {what} is no longer valid: use letters, digits, {others}",
         name.place,
-        f"for example '{near}'; what uses the name must follow",
+        f"for example '{near}'; also update what uses the name",
     )
 
 
@@ -95,14 +94,14 @@ def warn_of_losses(document: Node, problems: Problems) -> None:
     """Warn of settings that no longer have an effect, other than folders and variables."""
     problems.warning(
         "PR738",
-        "this job is one of OpenPAI on YARN, and is read as protocol v2",
+        "this is a job of OpenPAI on YARN; pairun reads it as protocol v2",
         (document.get("jobName") or document).place,
-        "`pairun convert FILE` prints what it becomes",
+        "print the converted job with `pairun convert FILE`",
     )
     if (file := document.get("authFile")) is not None and file.value:
         problems.warning(
             "PR732",
-            "authFile is not read: the image is pulled without a login",
+            "pairun does not read authFile: the image is pulled without a login",
             file.place,
             "give the image prerequisite auth: {username, password, registryuri}, "
             "with the password under secrets",
@@ -119,9 +118,9 @@ def warn_of_losses(document: Node, problems: Problems) -> None:
         assert limit is not None
         problems.warning(
             "PR732",
-            "killAllOnCompletedTaskNumber becomes: the job ends with the first task that ends",
+            "killAllOnCompletedTaskNumber becomes a completion policy: the job completes when the first task ends",
             limit.place,
-            "as OpenPAI on YARN did; say more with completion of the roles",
+            "set completion in the roles to change this",
         )
     for role in elements(document, "taskRoles"):
         for port in elements(role, "portList"):
@@ -141,7 +140,7 @@ def warn_of_file_system(node: Node, problems: Problems) -> None:
     if isinstance(node.value, str) and _FILE_SYSTEM.search(node.value):
         problems.warning(
             "PR732",
-            "nothing sets $PAI_DEFAULT_FS_URI any more, and the command ends with "
+            "nothing sets $PAI_DEFAULT_FS_URI any more, and the command fails with "
             "'unbound variable'",
             node.place,
             "write the file system's address itself, or add it to jobEnvs",

@@ -40,8 +40,8 @@ def find_bundle(env: Mapping[str, str]) -> str | None:
             raise PairunError(
                 Problem(
                     "PR701",
-                    f"{VARIABLE}={path}: there is no program",
-                    hint="unset it to take the image's own bundle",
+                    f"{VARIABLE}={path}: no such program",
+                    hint="unset it to use the image's own bundle",
                 )
             )
         return path or None

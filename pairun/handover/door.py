@@ -232,7 +232,7 @@ class Door(Way):
             made = os.fstat(fd)
             if not stat.S_ISFIFO(made.st_mode) or made.st_uid != os.geteuid():
                 os.close(fd)
-                raise OSError(errno.EINVAL, "it is not the FIFO that was made", path)
+                raise OSError(errno.EINVAL, "it is not the FIFO that pairun made", path)
             # mkfifo(3) subtracts the umask.
             os.fchmod(fd, mode)
         return fd

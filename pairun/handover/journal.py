@@ -79,7 +79,7 @@ class Journal:
         try:
             self._fd = _open(door, path)
         except OSError as e:
-            complain(f"no journal is kept: {path}: {e.strerror}")
+            complain(f"cannot write the journal: {path}: {e.strerror}")
 
     def __call__(self, record: dict[str, Any]) -> None:
         """Append one record; ``output`` records are dropped."""

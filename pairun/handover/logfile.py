@@ -104,7 +104,7 @@ class LogFile:
             self._close_file()
             if not self._complained:
                 self._complained = True
-                self._complain(f"a log cannot be written for now: {self.path}: {e.strerror}")
+                self._complain(f"cannot write a log for now: {self.path}: {e.strerror}")
 
     def create(self) -> None:
         """Create the file now, so that readers find it even while it is empty.

@@ -197,7 +197,7 @@ def _parsed(path: str, text: bytes) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as e:
-        raise _unusable(path, f"it is not whole JSON ({e})") from e
+        raise _unusable(path, f"it is not complete JSON ({e})") from e
     schema = content.get("schema") if isinstance(content, dict) else None
     if schema != SCHEMA:
         raise _unusable(path, f"it has schema {schema}, this pairun reads {SCHEMA}")
@@ -267,8 +267,8 @@ def _missing(path: str) -> PairunError:
     return PairunError(
         Problem(
             "PR704",
-            f"{path} is missing: the init phase has not run or did not end well",
-            hint="pairun init runs in the Pod's init container; on a laptop use pairun run",
+            f"{path} is missing: the init phase did not run, or failed",
+            hint="run `pairun init` in the Pod's init container; on a laptop use `pairun run`",
         )
     )
 

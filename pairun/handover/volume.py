@@ -61,7 +61,7 @@ class Volume:
         """
         if os.path.islink(os.path.abspath(self.pai_dir)):
             why = f"{os.path.abspath(self.pai_dir)} is a symbolic link"
-            raise _not_ours(why, "name the folder that it leads to")
+            raise _not_ours(why, "give the folder that it points to")
         with self._in_words():
             self._door.make_root()
             left = [n for n in self._door.root_names() if n not in KEPT]
@@ -125,7 +125,9 @@ class Volume:
         """
         provided = self._env.get(PROVIDED, "")
         if provided and not os.path.isabs(provided):
-            raise PairunError(Problem("PR701", f"{PROVIDED}={provided}: it is no absolute path"))
+            raise PairunError(
+                Problem("PR701", f"{PROVIDED}={provided}: it is not an absolute path")
+            )
         bundle = None if provided else find_bundle(self._env)
         with self._in_words():
             if provided:
@@ -255,7 +257,7 @@ class Volume:
 
 
 _OTHER = (
-    "init would remove what is in it: let PAIRUN_PAI_DIR name a new or empty folder, "
+    "init would delete its content: set PAIRUN_PAI_DIR to a new or empty folder, "
     "or mount the volume there"
 )
 

@@ -73,7 +73,7 @@ class Way:
         whole, start = os.path.abspath(path), self._place.rstrip("/") + "/"
         if whole.startswith(start) and "\0" not in path:
             return whole[len(start) :].split("/")
-        raise OSError(errno.EINVAL, f"it does not lie below {self.root}", path)
+        raise OSError(errno.EINVAL, f"it is not below {self.root}", path)
 
     def _open_root(self) -> int:
         return open_folder(None, self._place, self._place)

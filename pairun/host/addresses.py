@@ -40,4 +40,4 @@ def lookup(host: str, limit_s: float) -> str:
         return str(answer[0])
     if int(answer[0]) in NO_SUCH_NAME:
         raise NoSuchHost.named(host, answer[1])
-    raise Transient(f"{host} cannot be looked up now: {answer[1]}")
+    raise Transient(f"{host} cannot be resolved now: {answer[1]}")

@@ -103,6 +103,6 @@ def _members(file: BinaryIO, archive: str, tree: Tree) -> tuple[int, int]:
     except _DAMAGED as e:
         if isinstance(e, OSError) and not isinstance(e, gzip.BadGzipFile) and e.errno:
             raise failure(e, f"read {archive}") from e
-        why = f"is no archive, or is damaged: {type(e).__name__}: {e}"
+        why = f"is not an archive, or is damaged: {type(e).__name__}: {e}"
         raise tree.refuse(why, hint="tar, also with .gz, .bz2 or .xz, or zip") from e
     return tree.members, tree.size - before

@@ -50,7 +50,7 @@ def in_child(act: Callable[[], Any], what: str, limit_s: float) -> Any:
     if answer is None:
         raise TimedOut(f"{what}: no answer within {format_duration(limit_s)}")
     if not answer:
-        raise Transient(f"{what}: the process that asked was killed")
+        raise Transient(f"{what}: the process that waited for it was killed")
     report = json.loads(answer)
     if "errno" in report:
         raise OSError(report["errno"], os.strerror(report["errno"]), report["filename"])

@@ -110,7 +110,7 @@ def _wait(
         while process.poll() is None:
             left = remaining()
             if left is not None and left <= 0:
-                raise TimedOut(f"{name} did not end in its time")
+                raise TimedOut(f"{name} exceeded its time limit")
             if until is not None and until():
                 end(process)
                 break

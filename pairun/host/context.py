@@ -387,7 +387,7 @@ class HostContext(Context):
         left = self.remaining_s()
         if left is not None and left < seconds:
             time.sleep(max(0.0, left))
-            raise TimedOut("the time of this attempt is up")
+            raise TimedOut("the time limit of this attempt expired")
         time.sleep(seconds)
 
     def log(self, line: str) -> None:

@@ -130,7 +130,7 @@ class _Download:
             # Without a length, an empty body means that the connection broke after the headers.
             cut_off = not part.size and not head.header("transfer-encoding")
             if part.size != expected if expected is not None else cut_off:
-                raise self._broken(f"{exchange.where} ended too early", expected)
+                raise self._broken(f"{exchange.where} sent less than it announced", expected)
         self._check_sum(resumed_at, exchange.where)
         return self._finished(resumed_at)
 
@@ -187,8 +187,8 @@ class _Download:
             free = disk.f_bavail * disk.f_frsize
             if total - part.size > free:
                 raise Transient(
-                    f"no room for {self._request.place.path}: it needs {format_size(total - part.size)}"
-                    f" more, and its file system has {format_size(free)} left",
+                    f"not enough space for {self._request.place.path}: it needs {format_size(total - part.size)}"
+                    f" more, and its file system has {format_size(free)} free",
                     hint="free space on that file system, or download to another",
                 )
 
@@ -247,7 +247,7 @@ class _Download:
         raise Permanent(
             f"{where} sent different content: its SHA-256 is {sha256}, not {expected}",
             fault="user",
-            hint="correct sha256, or find out who changed the file",
+            hint="correct sha256, or check why the file changed",
         )
 
     def _finished(self, resumed_at: int) -> FetchedFile:
@@ -268,11 +268,11 @@ def _status_failure(head: Fetched, where: str, now: float) -> Failure:
             retry_after_s=retry_after_s(head.header("retry-after"), now),
         )
     hints: dict[int, tuple[Fault, str | None]] = {
-        401: ("user", "it asks for credentials: add a header, such as Authorization"),
-        403: ("user", "it refuses access: check the credentials, or whether a link has expired"),
-        404: ("user", "there is no such file: check the address"),
-        407: ("platform", "the proxy asks for a login: http://USER:PASSWORD@HOST:PORT"),
-        410: ("user", "the file was removed for good: find another source"),
+        401: ("user", "add a header with credentials, such as Authorization"),
+        403: ("user", "check the credentials, and whether a link has expired"),
+        404: ("user", "check the address: the file does not exist"),
+        407: ("platform", "add a login to the proxy's address: http://USER:PASSWORD@HOST:PORT"),
+        410: ("user", "find another source: the file was removed permanently"),
     }
     fault, hint = hints.get(status, ("unknown", None))
     return Permanent(f"{where} answered {status}", fault=fault, hint=hint)

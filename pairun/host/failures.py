@@ -23,10 +23,10 @@ _TRANSIENT: dict[int, tuple[Fault, str | None]] = {
 """Errors that may be temporary, with fault and hint. All others are permanent."""
 
 _HINTS = {
-    errno.EROFS: "it is on a read-only file system; choose another place",
-    errno.EACCES: "choose a place this user may write to",
-    errno.EPERM: "choose a place this user may write to",
-    errno.EBUSY: "it is a mount point; name a path below it",
+    errno.EROFS: "choose another path: this file system is read-only",
+    errno.EACCES: "choose a path that this user may write to",
+    errno.EPERM: "choose a path that this user may write to",
+    errno.EBUSY: "choose a path below it: it is a mount point",
 }
 
 
@@ -71,5 +71,5 @@ def removing(path: str) -> Iterator[None]:
             yield
         except OSError as e:
             if e.errno == errno.ENOTEMPTY:
-                raise Transient(f"cannot remove {path}: something keeps writing into it") from e
+                raise Transient(f"cannot remove {path}: a process keeps writing into it") from e
             raise

@@ -74,17 +74,17 @@ def _target(url: str, head: Fetched, where: str, *, may_downgrade: bool) -> str:
         location, scheme = None, ""
     if not location or scheme not in ("http", "https"):
         raise Permanent(
-            f"{where} redirects to no usable address (status {head.status})", fault="platform"
+            f"{where} redirects to an invalid address (status {head.status})", fault="platform"
         )
     if is_link_local(urlsplit(target).hostname or ""):
         raise Permanent(
             f"{where} redirects to an address of this machine's link, which pairun does not follow",
             fault="platform",
-            hint="clouds serve credentials there; give the final address if you mean it",
+            hint="clouds serve credentials there; use the final address if this is intended",
         )
     if urlsplit(url).scheme == "https" and scheme == "http" and not may_downgrade:
         raise Permanent(
-            f"{where} redirects from https to http, where the content can be changed on the way",
+            f"{where} redirects from https to http, where others can change the content",
             fault="platform",
             hint="give its sha256, or the final address",
         )

@@ -38,12 +38,12 @@ def not_started(error: OSError | ValueError, name: str, cwd: str | None) -> Fail
     hints = {
         errno.ENOENT: "install it in the image, or correct its name",
         errno.EACCES: "make it executable (chmod +x)",
-        errno.ENOEXEC: "is it a script without `#!`, or built for another architecture?",
+        errno.ENOEXEC: "add a `#!` line to a script, or use a program for this architecture",
         errno.E2BIG: "pass long texts in a file",
     }
     if code == errno.ENOENT and os.path.sep in name and os.path.exists(name):
         return Permanent(
-            f"the program {name} exists, but not the interpreter it asks for",
+            f"the program {name} exists, but its interpreter does not",
             fault="user",
             hint="check the first line of the script, or the C library of the program",
         )

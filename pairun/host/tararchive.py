@@ -18,7 +18,7 @@ def unpack_tar(file: Readable, tree: Tree) -> None:
     """Unpack every member of a tar file into a tree.
 
     Raises:
-        Permanent: a member is no file, directory or link, or leads outside of the tree.
+        Permanent: a member is not a file, directory or link, or leads outside of the tree.
         Exception: the file is damaged (`tarfile` raises several kinds).
     """
     source = Bounded(file, MAX_HEADER)
@@ -43,7 +43,7 @@ def unpack_tar(file: Readable, tree: Tree) -> None:
                 with content:
                     tree.file(member.name, member.mode, pieces(content))
             else:
-                raise tree.refuse("is no file, directory or link", member.name)
+                raise tree.refuse("is not a file, directory or link", member.name)
             source.may = MAX_HEADER + 2 * PIECE
             # The library keeps all members in memory.
             tar.members.clear()  # type: ignore[attr-defined]

@@ -18,7 +18,7 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _MAX_DEPTH = 100
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_LIMIT_HINT = "if that is right, allow more: max_unpacked_bytes, max_members"
+_LIMIT_HINT = "if this is expected, raise max_unpacked_bytes or max_members"
 
 
 @attrs.frozen
@@ -107,7 +107,8 @@ class Tree:
                 target_status = None
             if target_status is None or not stat_bits.S_ISREG(target_status.st_mode):
                 raise self.refuse(
-                    f"is a link to {target[:200]!r}, which is no file before it", name
+                    f"is a link to {target[:200]!r}, which is not an earlier file of the archive",
+                    name,
                 )
             with self._in_words(name):
                 os.link(
@@ -119,7 +120,7 @@ class Tree:
         if name.startswith("/") or ".." in parts or "\0" in name:
             raise self.refuse("leads outside of the directory it is unpacked into", name)
         if len(parts) > _MAX_DEPTH:
-            raise self.refuse(f"lies more than {_MAX_DEPTH} directories deep", name)
+            raise self.refuse(f"is more than {_MAX_DEPTH} directories deep", name)
         return parts
 
     def _nameless(self, name: str) -> list[str]:
@@ -149,10 +150,10 @@ class Tree:
         try:
             yield
         except FileExistsError:
-            raise self.refuse("comes twice", name) from None
+            raise self.refuse("appears twice", name) from None
         except OSError as e:
             if e.errno in (errno.ENOTDIR, errno.ELOOP):
-                raise self.refuse("lies below what is no directory", name) from None
+                raise self.refuse("is below a path that is not a directory", name) from None
             raise failure(e, f"unpack {name[:200]!r}") from e
         except ValueError as e:
             raise failure(e, f"unpack {name[:200]!r}") from e

@@ -19,7 +19,7 @@ def unpack_zip(file: IO[bytes], tree: Tree) -> None:
     """Unpack every member of a zip file into a tree.
 
     Raises:
-        Permanent: a member is no file, directory or link, is encrypted, or leads outside of the
+        Permanent: a member is not a file, directory or link, is encrypted, or leads outside of the
             tree.
         Exception: the file is damaged (`zipfile` raises several kinds).
     """
@@ -38,11 +38,11 @@ def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, tree: Tree) -
     bits = member.external_attr >> 16 if member.create_system == 3 else 0
     kind = stat_bits.S_IFMT(bits)
     if kind not in (0, stat_bits.S_IFREG, stat_bits.S_IFDIR, stat_bits.S_IFLNK):
-        raise tree.refuse("is no file, directory or link", name)
+        raise tree.refuse("is not a file, directory or link", name)
     if member.flag_bits & 1:
         raise tree.refuse("is encrypted", name)
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2):
-        raise tree.refuse(f"is packed in a way not known here ({member.compress_type})", name)
+        raise tree.refuse(f"uses an unsupported compression method ({member.compress_type})", name)
     if member.is_dir() or kind == stat_bits.S_IFDIR:
         tree.directory(name, bits & 0o777 or 0o755)
         return

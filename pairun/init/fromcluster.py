@@ -65,7 +65,9 @@ def read_head(namespace: str, name: str, env: Mapping[str, str]) -> dict[str, An
     except (ValueError, RecursionError):
         framework = None
     if not isinstance(framework, dict):
-        raise PairunError(Problem("PR704", "what the API server sent is not a Framework object"))
+        raise PairunError(
+            Problem("PR704", "the response of the API server is not a Framework object")
+        )
     return framework
 
 

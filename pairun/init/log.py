@@ -235,8 +235,10 @@ class _Tee:
         code = os.waitstatus_to_exitcode(self._status)
         if code >= 0:
             return code
-        hint = ": perhaps for lack of memory" if -code == signal.SIGKILL else ""
-        text = f"[pairun] the init phase was ended by {signal.Signals(-code).name}{hint}\n".encode()
+        hint = ": perhaps out of memory" if -code == signal.SIGKILL else ""
+        text = (
+            f"[pairun] the init phase was killed by {signal.Signals(-code).name}{hint}\n".encode()
+        )
         self._log.write(text)
         self._pending[2] += text
         return 128 - code

@@ -290,7 +290,9 @@ def _cluster_in(framework: Mapping[str, Any], env: Mapping[str, str], job: Job) 
 def _mounted(config: PodConfig, folder: str, file: str) -> Node | None:
     """A document that the platform mounts into the volume; None if it mounts none."""
     path = os.path.join(config.pai_dir, folder, file)
-    if not config.files.counts(path, "the platform mounts a job's secrets; nothing else counts"):
+    if not config.files.counts(
+        path, "only a file that the platform mounts can hold a job's secrets"
+    ):
         return None
     return read_text(decode(config.files.load(path), path, "job"), config.dialect)
 

@@ -102,7 +102,7 @@ class Features:
         if own and asked and own != asked:
             self._problems.error(
                 "PR828",
-                f"{template.label} has the service account '{own}', and --service-account says "
+                f"{template.label} has the service account '{own}', but --service-account is "
                 f"'{asked}'",
                 template.spec.place,
                 "give the Pod's own account the right to list and get pods, and name it",
@@ -121,7 +121,7 @@ class Features:
                     f"{template.label} gets the service account '{name}' in place of 'default': "
                     "the Pod loses the rights and pull secrets of 'default'",
                     template.spec.place,
-                    "--service-account NAME names another one",
+                    "choose another one with --service-account NAME",
                 )
 
     def _add(self, made: Object) -> None:

@@ -88,7 +88,7 @@ def gang_of(
     if size is not None:
         return _asked(template, siblings, size, selector, index_label, problems)
     if known is None or rule is None or known.lone:
-        why = known.lone if known and known.lone else "nothing says how many Pods there are"
+        why = known.lone if known and known.lone else "the number of Pods is unknown"
         problems.warning("PR824", f"{label}: no barrier, because {why}", template.spec.place, _SAY)
         return None
     if not check_order(template, problems):
@@ -137,7 +137,7 @@ def _asked(
     if not same:
         problems.error(
             "PR824",
-            f"{label}: no barrier, because its template has no labels that tell its Pods from others",
+            f"{label}: no barrier, because its template has no labels that identify its Pods",
             template.spec.place,
             "name labels of its Pods: --selector KEY=VALUE",
         )
@@ -175,7 +175,7 @@ def _agrees(
     if count != size:
         problems.error(
             "PR824",
-            f"{template.label}: no barrier, because the manifest says {count} Pods, and --gang says "
+            f"{template.label}: no barrier, because the manifest has {count} Pods, but --gang is "
             f"{size}",
             template.spec.place,
             "omit --gang, or correct the manifest",

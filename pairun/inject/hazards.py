@@ -48,7 +48,7 @@ def check_pod(template: Template, container: Mapping, problems: Problems) -> Non
         for name, place in _names(spec, key):
             if name in (VOLUME, INIT) or name.startswith(f"{VOLUME}-"):
                 problems.error(
-                    "PR825", f"{label} has its own '{name}' in {key}", place, "call it otherwise"
+                    "PR825", f"{label} has its own '{name}' in {key}", place, "rename it"
                 )
     mounts = container.get("volumeMounts")
     for mount in mounts.items if isinstance(mounts, Sequence) else ():
@@ -92,7 +92,7 @@ def _check_mount(label: str, mount: Any, problems: Problems) -> None:
             "PR825",
             f"{label} mounts '{where}' read-only, so {DEFAULT_PAI_DIR} cannot be made in it",
             mount.place,
-            "mount what is below it",
+            "mount a path below it",
         )
 
 

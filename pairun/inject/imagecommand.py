@@ -70,7 +70,7 @@ class Registries:
         try:
             reference = reference_file.parse_reference(image)
         except ValueError as e:
-            raise PairunError(Problem("PR821", f"'{image}' is no image: {e}")) from e
+            raise PairunError(Problem("PR821", f"'{image}' is not an image: {e}")) from e
         ctx = HostContext(self._env, pai_dir())
         login = self._login(reference.registry)
         conversation = registry_file.Conversation(ctx, reference, login, ctx.now() + ASK_S)
@@ -79,7 +79,7 @@ class Registries:
         except Failure as e:
             way = "give the command with --entrypoint COMMAND"
             hint = f"{way}; {e.hint}" if e.hint else way
-            message = f"what {image} runs is unknown: {e.message}"
+            message = f"the command of {image} is unknown: {e.message}"
             raise PairunError(Problem("PR821", message, hint=hint)) from e
         name = image.partition("@")[0].strip()
         return ImageCommand(entrypoint, cmd, f"{name}@{digest}")

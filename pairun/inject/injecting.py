@@ -88,11 +88,13 @@ def uninject(source: Source, problems: Problems) -> str:
     """
     tree = read_tree(source)
     if _is_job(tree):
-        problems.warning("PR820", f"{source.file} is no manifest: nothing was removed", hint=_JOB)
+        problems.warning(
+            "PR820", f"{source.file} is not a manifest: nothing was removed", hint=_JOB
+        )
     return remove(tree)
 
 
-_JOB = "it is a job file: `pairun manifest` prints the objects of its Pods"
+_JOB = "it is a job file: print the objects of its Pods with `pairun manifest`"
 
 
 def _is_job(tree: Tree) -> bool:
@@ -130,7 +132,7 @@ def _inject_template(
     if template.spec in edited or container in edited:
         problems.error(
             "PR822",
-            f"{template.label} is the text of another template, by an anchor",
+            f"{template.label} shares its text with another template, by an anchor",
             template.spec.place,
             "write both templates out",
         )

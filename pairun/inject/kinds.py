@@ -158,11 +158,11 @@ KINDS = (
     _jobset("JobSet", "jobset.x-k8s.io", "spec."),
     attrs.evolve(
         _jobset("TrainingRuntime", "trainer.kubeflow.org", "spec.template.spec."),
-        lone="a TrainJob says how many Pods its runtime gets",
+        lone="a TrainJob sets the number of Pods of its runtime",
     ),
     attrs.evolve(
         _jobset("ClusterTrainingRuntime", "trainer.kubeflow.org", "spec.template.spec."),
-        lone="a TrainJob says how many Pods its runtime gets",
+        lone="a TrainJob sets the number of Pods of its runtime",
     ),
     _kubeflow("PyTorchJob", "pytorchReplicaSpecs", "pytorch"),
     _kubeflow("TFJob", "tfReplicaSpecs", "tensorflow"),

@@ -60,7 +60,7 @@ def _words(key: str, value: Any) -> Iterator[str]:
     option = "--" + "".join(f"-{c.lower()}" if c.isupper() else c for c in key)
     if key in FLAGS:
         if not isinstance(value, bool):
-            raise ValueError(f"'{key}' is true or false, not {value!r}")
+            raise ValueError(f"'{key}' must be true or false, not {value!r}")
         if value:
             yield option
     elif isinstance(value, dict):
@@ -71,4 +71,4 @@ def _words(key: str, value: Any) -> Iterator[str]:
     elif isinstance(value, str | int) and not isinstance(value, bool):
         yield from (option, str(value))
     else:
-        raise ValueError(f"'{key}' is no text and no list")
+        raise ValueError(f"'{key}' must be a text or a list")

@@ -48,7 +48,7 @@ def read_tree(source: Source) -> Tree:
         raise _refused(source, reason, None) from e
 
 
-_HELM = "a template of Helm is no manifest: inject what `helm template` prints"
+_HELM = "a Helm template is not a manifest: inject the output of `helm template`"
 
 
 def _refused(source: Source, what: str, place: Place | None) -> PairunError:

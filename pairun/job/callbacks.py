@@ -18,7 +18,7 @@ def check_callbacks(parameters: Node, problems: Problems) -> None:
         if (beside := parameters.get(other)) is not None:
             problems.error(
                 "PR513",
-                f"callbacks stand beside {other}",
+                f"callbacks cannot be combined with {other}",
                 beside.key or beside.place,
                 also=[("the callbacks", callbacks.key or callbacks.place)],
             )

@@ -54,7 +54,7 @@ def _prerequisite_plugin(node: Node, problems: Problems) -> str | None:
     if not name:
         problems.error(
             "PR503",
-            f"'{plugin.value}' names no plugin",
+            f"'{plugin.value}' is not the name of a plugin",
             plugin.place,
             f"for example {RUNTIME_PLUGIN}.cmd",
         )
@@ -77,7 +77,7 @@ def check_requirements(prerequisites: tuple[Prerequisite, ...], problems: Proble
             elif required not in by_name:
                 problems.error(
                     "PR505",
-                    f"'{name}' requires '{required}', and there is no such prerequisite",
+                    f"'{name}' requires '{required}', which does not exist",
                     _require_place(by_name[name], required),
                     did_you_mean(required, by_name),
                 )
@@ -192,7 +192,7 @@ def _check_hook(item: Node, problems: Problems) -> None:
     else:
         problems.warning(
             "PR908",
-            "hook has no effect: the plugin decides what it does when",
+            "hook has no effect: the plugin decides when it runs",
             hook.place,
             "the cmd plugin has callbacks for the task's events",
         )

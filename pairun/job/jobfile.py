@@ -83,7 +83,7 @@ def _read_stored(
     if masked is not None and _is_masked(node):
         problems.warning(
             "PR737",
-            "the values of the job's secrets are unknown: OpenPAI stores them apart",
+            "the values of the job's secrets are unknown: OpenPAI stores them separately",
             masked.place,
             "every tag of $secrets stays as it is; the original job file has the values",
         )

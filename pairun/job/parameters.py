@@ -36,9 +36,7 @@ class Scope(NamedTuple):
         root = self.namespaces[first]
         if root is None:
             what = first[1:]
-            kind = (
-                "this role names no" if what in {"script", "data", "output"} else "the job has no"
-            )
+            kind = "this role has no" if what in {"script", "data", "output"} else "the job has no"
             return None, f"{kind} {what}"
         if (value := follow(root, path)) is not None:
             return value, ""

@@ -69,7 +69,7 @@ def _render(node: Node, scope: Scope, policy: FailurePolicy, problems: Problems)
 
 
 def _left_out(problem: Problem) -> Problem:
-    message = f"{problem.message}, so the plugin is left out"
+    message = f"{problem.message}, so pairun ignores the plugin"
     return problem._replace(severity="warning", message=message)
 
 

@@ -148,7 +148,7 @@ def _statuses(framework: Mapping[str, Any]) -> list[dict[str, Any]]:
     return statuses
 
 
-_INCOMPLETE = "was it saved whole? kubectl get framework NAME -o json > FILE"
+_INCOMPLETE = "check that the file is complete: kubectl get framework NAME -o json > FILE"
 
 
 def _part(owner: Mapping[str, Any], name: str, kind: type, path: str = "") -> Any:

@@ -99,7 +99,9 @@ def why_missing(pod: Mapping[str, Any]) -> str:
         return f"failed: {_line(status.get('message') or status.get('reason'))}"
     if meta.get("name") and not (pod.get("spec") or {}).get("nodeName"):
         return "not scheduled yet"
-    return "it has only just got its address" if status.get("podIP") else "it has no address yet"
+    return (
+        "it received its address a moment ago" if status.get("podIP") else "it has no address yet"
+    )
 
 
 def _container_reason(container: Mapping[str, Any]) -> str:
@@ -109,7 +111,7 @@ def _container_reason(container: Mapping[str, Any]) -> str:
         return f"{container.get('name')} failed with {ended['exitCode']}"
     reason = waiting.get("reason")
     if reason in _CREATING:
-        return "its containers are being made: image, volumes, network"
+        return "its containers are being created: image, volumes, network"
     if not reason:
         return ""
     message = waiting.get("message")

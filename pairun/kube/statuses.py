@@ -67,4 +67,4 @@ def _checked(value: Any, kind: type, name: str) -> Any:
 
 
 def _invalid(name: str) -> ValueError:
-    return ValueError(f"{name!r} in the Framework's status is not as its controller writes it")
+    return ValueError(f"{name!r} in the Framework's status does not have its controller's format")

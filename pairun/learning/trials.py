@@ -104,7 +104,7 @@ class _Learned:
         count = 0
         for name, sample in self._rules.samples.items():
             if name in self._nodes:
-                message = f"the rule '{name}' is there already, and this one would replace it"
+                message = f"the rule '{name}' exists already, and this one would replace it"
                 self._problems.error(
                     "PR797", message, self._nodes[name].place, "give it another id"
                 )

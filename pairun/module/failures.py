@@ -64,7 +64,8 @@ class NoSuchHost(Transient):
         message: str,
         *,
         fault: Fault = "unknown",
-        hint: str | None = "is the name a typo? A name without dots is looked up in the Pod's "
+        hint: str
+        | None = "check the name for a typo; a name without dots is resolved in the Pod's "
         "search domains",
         retry_after_s: float | None = None,
         retry_within_s: float | None = NEW_NAME_S,

@@ -19,14 +19,14 @@ def parse_address(url: str) -> SplitResult:
         Permanent: it is malformed, contains credentials, or is neither http nor https.
     """
     if not re.fullmatch("[!-~]+", url):
-        raise Permanent("the address to ask is not one of printable ASCII", hint=_HINT)
+        raise Permanent("the address has characters outside printable ASCII", hint=_HINT)
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises if it is not a number
     except ValueError as e:
-        raise Permanent("the address to ask is malformed", hint=_HINT) from e
+        raise Permanent("the address is malformed", hint=_HINT) from e
     if parts.scheme not in _PORTS or not parts.hostname or "@" in parts.netloc:
-        raise Permanent("the address to ask is no plain http or https address", hint=_HINT)
+        raise Permanent("the address is not a plain http or https address", hint=_HINT)
     return parts
 
 

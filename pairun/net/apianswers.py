@@ -47,7 +47,7 @@ def failure_of_answer(asked: Asked, answer: Fetched) -> Failure:
     verb = asked.verb or verb
     if status == 400 and _SPEAKS_HTTPS in answer.body:
         return Permanent(
-            f"{where} speaks https, and its address begins with http",
+            f"{where} requires https, but its address begins with http",
             fault="platform",
             hint="correct the address: https://…",
         )
@@ -58,24 +58,24 @@ def failure_of_answer(asked: Asked, answer: Fetched) -> Failure:
         user = named[1] if named else None
         return Refused(
             f"{user or 'this Pod'} may not {verb} {resource} in the namespace {namespace}: "
-            f"{where} says 403",
+            f"{where} answered 403",
             fault="platform",
             hint=_grant(verb, resource, namespace, user),
         )
     if is_worth_a_retry(status) or status == _EXPIRED:
         return Transient(
-            f"{where} says {status} to `{verb} {resource}`",
+            f"{where} answered {status} to `{verb} {resource}`",
             fault="platform",
             retry_after_s=retry_after_s(answer.header("retry-after"), time.time()),
         )
     if status == 404:
         return Permanent(
-            f"{where} knows no {resource}",
+            f"{where} does not have the resource {resource}",
             fault="platform",
-            hint="is the CustomResourceDefinition installed in this cluster?",
+            hint="check that the CustomResourceDefinition is installed in this cluster",
         )
     shown = f": {' '.join(message.split())[:200]}" if message else ""
-    return Permanent(f"{where} says {status} to `{verb} {resource}`{shown}", fault="platform")
+    return Permanent(f"{where} answered {status} to `{verb} {resource}`{shown}", fault="platform")
 
 
 def status_object(body: bytes) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def status_object(body: bytes) -> dict[str, Any]:
 
 def _no_login(asked: Asked) -> Refused:
     if asked.token_file is None:
-        what, hint = "wants to know who asks, and there is no token", None
+        what, hint = "requires a token, and this Pod has none", None
     else:
         what = f"refuses the token in {asked.token_file}, which was read again"
         hint = "it has expired, or its service account or Pod was deleted"

@@ -92,7 +92,7 @@ def read_token(path: str | None) -> str:
         with open(path, encoding="ascii") as file:
             token = file.read(_MAX_TOKEN).strip()
     except (OSError, UnicodeError) as e:
-        why = (isinstance(e, OSError) and e.strerror) or "it is no text"
+        why = (isinstance(e, OSError) and e.strerror) or "it is not text"
         raise NoApiServer(f"the token in {path} cannot be read: {why}", fault="platform") from None
     if not re.fullmatch("[!-~]+", token):
         raise NoApiServer(f"{path} holds no token", fault="platform")

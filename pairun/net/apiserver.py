@@ -61,7 +61,7 @@ class ApiServer:
             self.host, port = "", None
         if parts.scheme not in ("http", "https") or not self.host:
             raise NoApiServer(
-                "the address of the API server is no plain http or https address",
+                "the address of the API server is not a plain http or https address",
                 fault="platform",
                 hint="https://HOST:PORT",
             )
@@ -192,7 +192,7 @@ class ApiServer:
         except TimedOut:
             return
         except ValueError as e:
-            raise Transient(f"{self.where} sent an event that is no JSON") from e
+            raise Transient(f"{self.where} sent an event that is not JSON") from e
         except BadCertificate as e:
             raise self._distrust(e) from None
 
@@ -273,7 +273,7 @@ class ApiServer:
         if len(inflated) > max_bytes:
             raise too_large(self.where, max_bytes)
         if not inflater.eof:
-            raise Transient(f"{self.where} sent what cannot be inflated", fault="platform")
+            raise Transient(f"{self.where} sent invalid compressed data", fault="platform")
         return inflated
 
     def _new_session(self) -> Session:
@@ -295,7 +295,7 @@ class ApiServer:
             f"the certificate of {self.where} is not the one expected: it is not signed {by}, "
             f"or made out to another name ({failure.reason})",
             fault="platform",
-            hint="the Pod's ca.crt must be the cluster's; something may stand in between",
+            hint="the Pod's ca.crt must be the cluster's; check that no proxy intercepts the connection",
         )
 
 

@@ -55,7 +55,7 @@ def tls_context(env: Mapping[str, str]) -> ssl.SSLContext:
             f"the certificate authorities in {file or directory} cannot be read: "
             f"{e.strerror or type(e).__name__}",
             fault="platform",
-            hint="SSL_CERT_FILE and SSL_CERT_DIR name them",
+            hint="check the variables SSL_CERT_FILE and SSL_CERT_DIR",
         ) from e
 
 

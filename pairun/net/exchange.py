@@ -182,7 +182,7 @@ def fetch(
         Permanent: the certificate or the address is invalid, or the body is too large.
     """
     if method not in (("GET", "HEAD") if data is None else ("POST",)):
-        raise ValueError(f"fetch reads, so it knows GET and HEAD, not {method}")
+        raise ValueError(f"fetch only reads: it supports GET and HEAD, not {method}")
     deadline = Deadline(limit_s)
     with (
         Session.to(url, env) as session,
@@ -215,12 +215,12 @@ def _prepared(
     for name, value in headers.items():
         line = reveal(value).encode("utf-8", "surrogateescape")
         if re.search(rb"[\r\n\0]", line):
-            raise Permanent(f"the header {name} would hold a line break")
+            raise Permanent(f"the header {name} contains a line break")
         sent[name] = line
     try:
         return requests.Request(method, url, headers=sent, data=data).prepare()
     except requests.exceptions.InvalidHeader:
-        raise Permanent("a header begins with a space, or its name is none") from None
+        raise Permanent("a header begins with a space, or its name is invalid") from None
     except ValueError as e:
         raise failure_of(e, where, 0.0) from None
 

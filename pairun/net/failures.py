@@ -42,7 +42,7 @@ def failure_of(error: Exception, where: str, limit_s: float) -> Failure:
             failure = BadCertificate(
                 f"the certificate of {where} is not valid here: {cause.verify_message}",
                 fault="platform",
-                hint="the container needs the authority that signed it; SSL_CERT_FILE may name one",
+                hint="add the authority that signed it to the container, or name it in SSL_CERT_FILE",
             )
             failure.reason = cause.verify_message
             return failure
@@ -50,20 +50,22 @@ def failure_of(error: Exception, where: str, limit_s: float) -> Failure:
             why = cause.strerror or "the name service failed"
             if cause.errno in NO_SUCH_NAME:
                 return NoSuchHost.named(where, why)
-            return Transient(f"the name of {where} cannot be looked up: {why}", fault="platform")
+            return Transient(f"the name of {where} cannot be resolved: {why}", fault="platform")
         if isinstance(cause, UnicodeError | LocationValueError | requests.exceptions.InvalidURL):
-            return Permanent(f"{where} is no name of a host", hint="check the address")
+            return Permanent(f"{where} is not a host name", hint="check the address")
     for cause in causes:
         # The libraries' errors only wrap the system's; those of requests are OSErrors, too.
         if isinstance(cause, OSError) and not isinstance(cause, requests.RequestException):
             reason = getattr(cause, "reason", None) or cause.strerror or str(cause)
             return Transient(
-                f"the connection to {where} failed: {reason or 'it broke off'}", fault="platform"
+                f"the connection to {where} failed: {reason or 'it was interrupted'}",
+                fault="platform",
             )
     no_http = (http.client.HTTPException, HTTPError, requests.RequestException)
     if names := [type(cause).__name__ for cause in causes if isinstance(cause, no_http)]:
         return Transient(
-            f"{where} broke off, or answered what is no HTTP ({names[-1]})", fault="platform"
+            f"{where} closed the connection, or its response is not HTTP ({names[-1]})",
+            fault="platform",
         )
     raise error
 

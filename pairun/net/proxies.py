@@ -48,7 +48,7 @@ def proxy_for(address: SplitResult, env: Mapping[str, str]) -> Proxy | None:
     if not host or parts.scheme != "http":
         # The text is not shown: it may contain a password.
         raise Permanent(
-            f"{name.upper()} is no proxy that can be used",
+            f"{name.upper()} is not a usable proxy",
             fault="platform",
             hint="http://HOST:PORT, also for https addresses",
         )

@@ -81,7 +81,9 @@ class Session(requests.Session):
         self.connections += 1
         self._socket = sock
         if self.is_aborted:
-            raise ConnectionAbortedError("the time was up before the connection was made")
+            raise ConnectionAbortedError(
+                "the time limit expired before the connection was established"
+            )
 
     def abort(self) -> None:
         """Abort the request in another thread, which then closes its connection."""

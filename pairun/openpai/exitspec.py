@@ -123,6 +123,6 @@ def _pattern(code: Node, node: Node, problems: Problems) -> dict[str, Any]:
 def _say_empty(code: Node, node: Node, problems: Problems) -> None:
     problems.warning(
         "PR744",
-        f"the exit code {code.value} has an empty pattern, which is no reason to choose it",
+        f"the exit code {code.value} has an empty pattern, which matches nothing",
         node.place,
     )

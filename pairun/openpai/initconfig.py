@@ -151,7 +151,7 @@ def _warn_of_a_slip(command: Node, init_dir: str | None, problems: Problems) -> 
     if near:
         problems.warning(
             "PR720",
-            f"'{program}' is none of OpenPAI's programs, so the shell looks for it",
+            f"'{program}' is not one of OpenPAI's programs, so the shell searches for it",
             command.place,
             f"did you mean '{_spellings()[near[0]]}'?",
         )

@@ -73,7 +73,10 @@ class PodConfig:
             if EXIT_SPEC not in self.files.names(os.path.dirname(path)):
                 raise PairunError(
                     Problem(
-                        "PR716", f"there is no {path}", None, "name the key of the ConfigMap so"
+                        "PR716",
+                        f"there is no {path}",
+                        None,
+                        "give the key of the ConfigMap this name",
                     )
                 )
         return None if path is None else decode(self.files.load(path), path, "cluster")

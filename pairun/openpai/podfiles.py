@@ -39,7 +39,7 @@ class PodFiles:
             return True
         self._problems.warning(
             "PR718",
-            f"{path} is not read: it lies on the shared volume, where the user's container writes",
+            f"{path} is ignored: it is on the shared volume, where the user's container can write",
             None,
             hint,
         )

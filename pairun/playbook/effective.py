@@ -94,8 +94,8 @@ class Layers:
         elif tasks is not None and patches is not None:
             problems.error(
                 "PR207",
-                "a playbook has 'tasks' or 'patches', not both: the one replaces the playbook "
-                "of a lower layer, the other changes it",
+                "a playbook has 'tasks' or 'patches', not both: 'tasks' replaces the playbook "
+                "of a lower layer, 'patches' changes it",
                 patches.key or patches.place,
                 also=[("the tasks", tasks.key or tasks.place)],
             )

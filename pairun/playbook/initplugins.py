@@ -85,7 +85,7 @@ def _of_playbook(
     if replaced is None:
         problems.error(
             "PR715",
-            f"'{plugin.name}' stands for the task '{plugin.stands_for}', which the init playbook "
+            f"'{plugin.name}' maps to the task '{plugin.stands_for}', which the init playbook "
             "does not have",
             plugin.place,
             did_you_mean(str(plugin.stands_for), [t.id for t in tasks]),

@@ -158,10 +158,10 @@ def folder_plugins(content: Content, policy: Policy) -> FolderPlugins:
         spec = content.specs.get(name)
         if not policy.may_bring_plugins(folder.root.path):
             unused.append(
-                _unused(folder, f"let the policy's 'plugin_folders' name {folder.root.path}")
+                _unused(folder, f"add {folder.root.path} to the policy's 'plugin_folders'")
             )
         elif spec is not None and order.index(spec[1]) >= order.index(folder.root):
-            unused.append(_unused(folder, f"{spec[0]} is used: remove one of them"))
+            unused.append(_unused(folder, f"pairun uses {spec[0]}: remove one of them"))
         else:
             folders[name] = folder
     return FolderPlugins(folders=folders, unused=tuple(unused))

@@ -241,10 +241,10 @@ def _add(
         try:
             wrong = _mistake(sample, trial)
         except TrialOverError as e:
-            problems.warning("PR794", f"rules are left out: {e}", node.place, _FEWER)
+            problems.warning("PR794", f"pairun ignores the rules: {e}", node.place, _FEWER)
             break
         if wrong:
-            text = f"the rule '{sample.data['id']}' is left out: {wrong}"
+            text = f"the rule '{sample.data['id']}' is ignored: {wrong}"
             problems.warning("PR794", text, node.place)
             continue
         samples[sample.data["id"]] = sample

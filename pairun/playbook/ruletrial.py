@@ -55,7 +55,7 @@ class RuleTrial:
         for pattern in data["patterns"]:
             regex, words = pattern["regex"], pattern["words"]
             if problem := _form_mistake(regex):
-                return f"'{regex}' is no regular expression: {problem}"
+                return f"'{regex}' is not a valid regular expression: {problem}"
             if problem := words_mistake(words):
                 return f"'{regex}' {problem}"
             taken = self._cost_s(re.compile(regex, FLAGS), words, positive)
@@ -122,10 +122,10 @@ def _sample_mistake(
     table = Table({"schema": SCHEMA_VERSION, "exit_codes": {}, "rules": [data]})
     for text in positive:
         if not _matches(table, text):
-            return f"it misses its own sample: {text}"
+            return f"it does not match its own sample: {text}"
     for text in negative:
         if _matches(table, text):
-            return f"it takes a sample that it must not: {text}"
+            return f"it matches a sample that it must not match: {text}"
     return ""
 
 

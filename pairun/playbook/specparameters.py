@@ -116,7 +116,7 @@ def _check_bounds(schema: Node, problems: Problems) -> None:
                 "PR215",
                 f"no value fits: '{low_key}' is {low.value}, and '{high_key}' is {high.value}",
                 low.key or low.place,
-                "exchange the two numbers",
+                "swap the two numbers",
                 also=[(high_key, high.key or high.place)],
             )
     for name, child in schema.items():

@@ -43,7 +43,7 @@ def _check_it_runs(draft: Draft, plan: Plan, problems: Problems) -> None:
         place = d.disabled or (when.place if when else place)
     problems.error(
         "PR205",
-        "'user_command' is missing" + (": here it is taken out" if commands else ""),
+        "'user_command' is missing" + (": removed here" if commands else ""),
         place,
         "it is the last task of the runtime phase: user_command: {script: …}",
     )

@@ -112,7 +112,7 @@ def _not_in_time(gang: Gang, joiner: Joiner) -> NotInTime:
         where = "the leader was reached" if joiner.is_connected else "the leader was not reached"
         return NotInTime(f"the {total} members of the job did not gather in time: {where}")
     count, ranks = missing["n"], missing["some"]
-    message = f"{count} of {total} members did not come in time: "
+    message = f"{count} of {total} members did not arrive in time: "
     places = tuple(gang.place(rank) for rank in ranks)
     return NotInTime(message + gang.named(ranks, count - len(ranks)), places, count)
 

@@ -220,7 +220,7 @@ class Joiner:
         if ranks:
             named = self._gang.named(ranks, count - len(ranks))
             self._log(
-                f"{self._gang.total - count} of {self._gang.total} are here; missing: {named}"
+                f"{self._gang.total - count} of {self._gang.total} are present; missing: {named}"
             )
 
     def _release(self, packed: Packed, now: float) -> None:

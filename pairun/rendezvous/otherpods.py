@@ -67,7 +67,7 @@ def _query_in_gang(
     name = gang.pod_name_of(role, index, env["FC_TASKROLE_NAME"], env.get("FC_POD_NAME", ""))
     labels = None if name else gang.selector_of(role, index)
     if name is None and labels is None:
-        raise ValueError(f"no label tells the Pod of {role}-{index} from others")
+        raise ValueError(f"no label identifies the Pod of {role}-{index} from others")
     return PodQuery(namespace, name, labels or "")
 
 

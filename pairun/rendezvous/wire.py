@@ -128,7 +128,9 @@ class Channel:
         if self._received[:4] != magic[: len(self._received)]:
             is_ours = self._received[:3] == magic[:3]
             raise BadPeer(
-                "only one side has the job's key" if is_ours else "it does not speak our protocol"
+                "only one side has the job's key"
+                if is_ours
+                else "it does not use pairun's protocol"
             )
         if len(self._received) < _GREETING_BYTES:
             return False

@@ -93,7 +93,7 @@ class _DiffText:
                 self._role(diff)
         for side, side_problems in (("old", job.problems.old), ("new", job.problems.new)):
             refused = any(p.severity == "error" for p in side_problems)
-            more = "; what is refused is left out above" if refused else ""
+            more = "; refused values are omitted above" if refused else ""
             self._problems(f"only with the {side} roots{more}", side_problems)
         text.line(_summary(job.roles, job.problems, diagnosis))
 

@@ -30,8 +30,8 @@ def print_against(compared: JobAgainst, stream: IO[str]) -> None:
         for line in _role(role, style):
             print(f"  {mask(line)}", file=stream)
     cases = {c.id for r in compared.roles for c in r.cases}
-    print(f"{len(cases)} of {len(differences())} cases in which pairun does otherwise on purpose are "
-          "in this job; docs/reference/openpai.md has them all", file=stream)  # fmt: skip
+    print(f"{len(cases)} of {len(differences())} cases in which pairun differs on purpose apply "
+          "to this job; docs/reference/openpai.md lists all", file=stream)  # fmt: skip
 
 
 def _role(role: RoleAgainst, style: Tint) -> list[str]:

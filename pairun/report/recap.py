@@ -188,5 +188,5 @@ def _ending(report: RunReport, vault: Vault) -> list[RenderableType]:
         lines.append(Text(f"exit code {report.exit_code}"))
     workdir = report.workdir
     logs = f"logs: {workdir}/INSTANCE/output.log, more in {workdir}/INSTANCE/pai/logs"
-    page = f"a page to look at: pairun report --html report.html {shlex.quote(workdir)}"
+    page = f"as a page: pairun report --html report.html {shlex.quote(workdir)}"
     return [*lines, _text(vault, logs, "dim"), _text(vault, page, "dim")]

@@ -39,7 +39,9 @@ def build_site(folder: pathlib.Path) -> pathlib.Path:
         raise PairunError(Problem("PR813", f"the site needs MkDocs: {e}", hint=hint)) from e
     if folder.exists() and not _may_replace(folder):
         hint = "name a new or an empty folder"
-        raise PairunError(Problem("PR813", f"{folder} holds files that are no site", hint=hint))
+        raise PairunError(
+            Problem("PR813", f"{folder} contains files that are not a site", hint=hint)
+        )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         # Build the site in a folder next to it and rename that, so that it is never incomplete.

@@ -100,7 +100,7 @@ def review_phase(plan: Plan, draft: Draft, content: Content, context: Context) -
                 where=str(item.place),
                 verdict=_verdict(task, content.module, context, item.node.get("when"))
                 if task.args or all(node.value is None for _, node in item.args.items())
-                else Verdict("unknown", "something is wrong with its arguments"),
+                else Verdict("unknown", "its arguments are invalid"),
                 group=groups.get(task.id),
                 overrides=tuple(overrides_of(item)),
             )

@@ -51,7 +51,7 @@ def judge(task: Task, cls: type[Module], context: Context) -> Verdict:
     except Skip as e:
         return Verdict("no_change", e.because)
     except Failure as e:
-        return unknown(f"as things are it would fail: {e.message}")
+        return unknown(f"it would fail: {e.message}")
     except (Exception, SystemExit) as e:  # noqa: BLE001 - a module's code may raise anything
         return unknown(f"the module's probe failed: {error_text(e)}")
 
@@ -65,7 +65,7 @@ def _planned(task: Task, cls: type[Module], context: Context) -> Verdict:
     if isinstance(verdict, Verdict):
         return verdict
     what = type(verdict).__name__
-    return unknown(f"the module's probe failed: plan returned {what}, no verdict")
+    return unknown(f"the module's probe failed: plan returned {what}, not a verdict")
 
 
 def late_values(value: Any) -> Iterator[Late]:

@@ -132,4 +132,4 @@ def _nearest_setting(task: TaskDraft, rest: str, content: Content) -> str:
     near = nearest(rest, [*_TASK_KEYWORDS, *(f"args.{a}" for a in known)]) or nearest(first, known)
     if near is not None:
         return f"did you mean '{task.id}.{f'args.{near}' if near in known else near}'?"
-    return "a path begins with an id and a keyword: barrier.retries, barrier.args.timeout"
+    return "begin a path with an id and a keyword: barrier.retries, barrier.args.timeout"

@@ -287,7 +287,7 @@ class Logs:
                 file.create()
         except OSError as e:
             if e.errno in _PERMANENT:
-                self._complain(f"no logs are kept in {self._folder}: {e.strerror}")
+                self._complain(f"cannot keep logs in {self._folder}: {e.strerror}")
                 return False
         return True
 

@@ -122,7 +122,7 @@ def _check_name(kind: str, name: str, content: Content) -> None:
         raise _wrong_name(f"{name!r} is a keyword of playbooks", f"my_{name}")
     if name in taken:
         path, _ = taken[name]
-        raise _wrong_name(f"there is a {kind} {name!r} already: {path}", f"my_{name}")
+        raise _wrong_name(f"the {kind} {name!r} exists already: {path}", f"my_{name}")
 
 
 def _wrong_name(message: str, example: str) -> PairunError:

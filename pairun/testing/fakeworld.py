@@ -247,7 +247,7 @@ class FakeWorld(World):
         left = self._remaining_s()
         if left is not None and left < seconds:
             self.time_s += max(0.0, left)
-            raise TimedOut("the time of this attempt is up")
+            raise TimedOut("the time limit of this attempt expired")
         self.time_s += seconds
 
     def _log(self, line: str) -> None:

@@ -55,11 +55,11 @@ def test_values_are_found_by_path() -> None:
 @pytest.mark.parametrize(
     ("report", "says"),
     [
-        ("", "not a report in XML"),
+        ("", "not an XML report"),
         ("<nvidia_smi_log>", "incomplete"),
         ("<nvidia_smi_log><!ENTITY a 'b'></nvidia_smi_log>", "entities"),
-        ("<nvidia_smi_log></gpu></nvidia_smi_log>", "closes what is not open"),
-        ("<nvidia_smi_log><gpu></nvidia_smi_log>", "closes what is not open"),
+        ("<nvidia_smi_log></gpu></nvidia_smi_log>", "has no opening tag"),
+        ("<nvidia_smi_log><gpu></nvidia_smi_log>", "has no opening tag"),
         (f"<nvidia_smi_log>{'<a>' * 100}</nvidia_smi_log>", "too deeply"),
     ],
 )

@@ -37,7 +37,7 @@ def test_no_program(tmp_path: pathlib.Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("")
     for path in (plain, tmp_path / "absent", tmp_path):
-        with pytest.raises(PairunError, match="there is no program"):
+        with pytest.raises(PairunError, match="no such program"):
             find_bundle({"PAIRUN_BUNDLE": str(path)})
 
 

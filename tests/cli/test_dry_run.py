@@ -323,7 +323,7 @@ tasks:
     [
         ("barrir.retries", "did you mean 'barrier'?"),
         ("barrier.retries.x", "did you mean 'barrier.retries'?"),
-        ("barrier", "a path begins with an id and a keyword"),
+        ("barrier", "begin a path with an id and a keyword"),
         ("", "no such setting: "),
     ],
 )
@@ -680,7 +680,7 @@ def test_a_token_in_an_address_does_not_hide_the_tasks_name(shell: Shell) -> Non
         ("git.repo", "did you mean 'git.args.repo'?"),
         ("git.args.dept", "did you mean 'git.args.depth'?"),
         ("git.stal", "did you mean 'git.args.stall'?"),
-        ("git", "a path begins with an id and a keyword"),
+        ("git", "begin a path with an id and a keyword"),
     ],
 )
 def test_a_path_to_no_setting(shell: Shell, path: str, hint: str) -> None:
@@ -706,7 +706,7 @@ def test_one_mistake_is_one_error(shell: Shell) -> None:
     said = shell("--dry-run", job)
     assert said.ids == ["PR204", "PR301"]
     assert "is missing" not in said.out + said.err
-    assert "something is wrong with its arguments" in said.out
+    assert "its arguments are invalid" in said.out
 
 
 def test_a_word_that_is_no_command(shell: Shell) -> None:
@@ -893,7 +893,7 @@ def test_the_version_knows_the_roots(shell: Shell) -> None:
     ("text", "error", "hint"),
     [
         ("", "error[PR501]: the file is empty", ""),
-        ("services:\n  web: {image: x}\n", "this is no job: it looks like a file of Docker Compose", "docs/jobs.md"),
+        ("services:\n  web: {image: x}\n", "this is not a job: it looks like a file of Docker Compose", "docs/jobs.md"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_job_has_one_error(

@@ -33,13 +33,16 @@ USAGE = [
     (("--hold", "30"), "--hold 30 is not a duration"),
     (("--entrypoint", "'"), "--entrypoint"),
     (("--init-resources", "cpu"), "'cpu' is not NAME=VALUE"),
-    (("--init-resources", "cpu=lots"), "'lots' is no quantity for cpu"),
+    (("--init-resources", "cpu=lots"), "'lots' is not a quantity for cpu"),
     (("--ssh",), "--ssh has no effect without --barrier"),
-    (("--barrier", "--gang", "1"), "--gang 1 is no gang"),
+    (("--barrier", "--gang", "1"), "--gang 1 is not the size of a gang"),
     (("--barrier", "--selector", "a=b"), "--selector needs --gang"),
     (("--barrier", "--index-label", "a"), "--index-label needs --gang N"),
-    (("--barrier", "--gang", "2", "--selector", "a=b", "--index-label", "a'"), "no key of a label"),
-    (("--barrier", "--ssh", "--key-secret", "none"), "--ssh makes its keys"),
+    (
+        ("--barrier", "--gang", "2", "--selector", "a=b", "--index-label", "a'"),
+        "not the key of a label",
+    ),
+    (("--barrier", "--ssh", "--key-secret", "none"), "--ssh derives its keys"),
 ]
 
 
@@ -54,7 +57,7 @@ def test_wrong_usage(shell: Shell, options: tuple[str, ...], message: str) -> No
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [((), "the init container has no image"), (("--image", "a b"), "'a b' is no image")],
+    [((), "the init container has no image"), (("--image", "a b"), "'a b' is not an image")],
 )
 def test_no_image(shell: Shell, options: tuple[str, ...], message: str) -> None:
     """A missing or wrong image is the same error as of `pairun manifest`, with exit code 1."""

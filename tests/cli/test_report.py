@@ -374,7 +374,7 @@ def test_an_empty_journal(shell: Any) -> None:
     assert said.code == 0
     assert said.out.startswith("pod-1: nothing recorded: no phase has begun\n")
     assert "the journal is empty" in said.out
-    assert "nothing was recorded" in shell("report", "--blame", "logs").out
+    assert "no task, attempt or wait is recorded" in shell("report", "--blame", "logs").out
 
 
 def test_standard_input(shell: Any) -> None:

@@ -205,7 +205,7 @@ def test_a_person_gets_in(gang: Gang, role: str, lab: Callable[..., str]) -> Non
     user = {"nonroot": "65534", "number": "12345"}.get(role, "0")
     assert done.stdout == f"{user}\n"
     said = pod.podman.run("logs", pod.name).said
-    assert "userssh.value, line 2: it is no public key; left out" in said
+    assert "userssh.value, line 2: it is not a public key; left out" in said
 
 
 def test_files_are_copied(gang: Gang) -> None:

@@ -73,7 +73,7 @@ def test_what_is_no_exit_code(capsys: pytest.CaptureFixture[str], given: str) ->
         cli.main(["diagnose", f"--exit-code={given}", "none.log"])
     assert e.value.code == 2
     told = capsys.readouterr()
-    assert "is no exit code: from 0 to 255, or from -1 to -64 for a signal" in told.err
+    assert "is not an exit code: from 0 to 255, or from -1 to -64 for a signal" in told.err
     assert "\x1b" not in told.out + told.err
 
 
@@ -179,7 +179,7 @@ def test_lint_knows_rules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         "rules:\n- {id: a, class: gpu_oom, patterns: [abcd], positive: [abcd, abce], negative: [x, y]}\n"
     )
     assert cli.main(["lint", str(path)]) == 1
-    assert "it misses its own sample: abce" in capsys.readouterr().err
+    assert "it does not match its own sample: abce" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("each", [[], ["--each"]])

@@ -134,13 +134,16 @@ def test_a_root_replaces_and_disables_rules_and_gives_exit_codes(tmp_path: Path)
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"positive": ["reactor 7 scrammed", "reactor is off"]}, "it misses its own sample"),
-        ({"negative": ["reactor 9 scrammed", "b"]}, "it takes a sample that it must not"),
+        (
+            {"positive": ["reactor 7 scrammed", "reactor is off"]},
+            "it does not match its own sample",
+        ),
+        ({"negative": ["reactor 9 scrammed", "b"]}, "it matches a sample that it must not match"),
         ({"patterns": [r"(a+)+ scrammed$"]}, "ms for one line"),
-        ({"patterns": [r"scrammed ("]}, "is no regular expression"),
+        ({"patterns": [r"scrammed ("]}, "is not a valid regular expression"),
         ({"patterns": [r"\d+|scrammed"]}, "needs a word of 4 letters"),
         ({"patterns": ["(" * 5000 + "scrammed" + ")" * 5000]}, "is nested too deep"),
-        ({"patterns": ["scrammed{99999999999}"]}, "is no regular expression"),
+        ({"patterns": ["scrammed{99999999999}"]}, "is not a valid regular expression"),
         (
             {
                 "patterns": ["(?:q+)+!.*scrammed"],
@@ -168,7 +171,9 @@ def test_the_patterns_of_one_file_have_one_limit(
     rules, wrong = read(tmp_path, {"rules": [{**RULE, "id": f"rule-{n}"} for n in range(9)]})
     assert "rule-8" not in rules.samples
     (only,) = wrong
-    assert only.startswith("PR794 rules are left out: the patterns of this file take more than 0 s")
+    assert only.startswith(
+        "PR794 pairun ignores the rules: the patterns of this file take more than 0 s"
+    )
 
 
 @pytest.mark.parametrize(

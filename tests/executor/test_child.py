@@ -136,7 +136,7 @@ def test_a_bad_field(here: Any, code: str, words: str) -> None:
     assert here.run(task, here.task("b")).event == "success"
     end = here.end()
     assert (end["outcome"], end["kind"]) == ("ignored", "internal")
-    assert "Look handed over a bad result: " in end["message"]
+    assert "Look returned an invalid result: " in end["message"]
     assert words in end["message"]
     assert f"({LOOK}, line " in end["message"]
     assert here.lines("undo") == ["undone"]
@@ -183,7 +183,7 @@ def test_what_is_written_past_us(here: Any, data: str) -> None:
     """A process that writes garbage into our pipe fails its task and nothing else."""
     assert here.run(here.task(code=write(data)), phase="init").event == "failure"
     assert here.end()["kind"] == "internal"
-    assert "Look handed over a bad result: " in here.end()["message"]
+    assert "Look returned an invalid result: " in here.end()["message"]
     assert f"({LOOK}, line " in here.end()["message"]
 
 

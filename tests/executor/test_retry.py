@@ -142,9 +142,9 @@ def test_retry_after_of_a_module(here: Any) -> None:
     (wait,) = here.of("wait")
     assert 0.05 <= wait["seconds"] <= 0.076
     assert wait["because"] == (
-        "attempt 1 of 2 failed (transient): x (the other side asks us to wait 50ms)"
+        "attempt 1 of 2 failed (transient): x (the server requests a wait of 50ms)"
     )
-    assert "asks us to wait 50ms); next in" in here.console
+    assert "requests a wait of 50ms); next in" in here.console
 
 
 def test_the_deadline_ends_the_attempts(here: Any) -> None:
@@ -153,7 +153,7 @@ def test_the_deadline_ends_the_attempts(here: Any) -> None:
     here.run(here.task(code=code, retries=5, deadline_s=20.0))
     assert here.end()["attempts"] == 1
     assert here.end()["message"] == (
-        "x (no further attempt: the other side asks us to wait 1m, and the next would begin "
+        "x (no further attempt: the server requests a wait of 1m, and the next would begin "
         "after the task's deadline of 20s)"
     )
 
@@ -162,7 +162,7 @@ def test_a_wait_that_is_too_long_is_cut_and_said(here: Any) -> None:
     """A server that asks for days is not obeyed for longer than an hour, and people read that."""
     code = "raise Transient('x', retry_after_s=200_000)"
     here.run(here.task(code=code, retries=5, deadline_s=20.0))
-    assert "asks us to wait 2d7h33m20s, of which 1h are waited" in here.end()["message"]
+    assert "requests a wait of 2d7h33m20s, and pairun waits at most 1h" in here.end()["message"]
 
 
 def test_the_deadline_ends_an_attempt(here: Any) -> None:

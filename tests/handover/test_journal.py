@@ -88,7 +88,7 @@ def test_what_stands_there_is_not_trusted(tmp_path: pathlib.Path, what: str) -> 
     write({"type": "wait"})
     write({"type": "wait"})
     assert len(complaints) == 1
-    assert complaints[0].startswith("no journal is kept: ")
+    assert complaints[0].startswith("cannot write the journal: ")
     assert target.read_text() == "precious"
 
 

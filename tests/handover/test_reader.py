@@ -70,7 +70,7 @@ def test_a_missing_file(root: Path) -> None:
     """What init did not leave is None, and a missing plan says that init has not run."""
     assert read_file(Door(str(root)), "exit-spec.json") is None
     (root / "runtime.d/plan.json").unlink()
-    with pytest.raises(PairunError, match="the init phase has not run"):
+    with pytest.raises(PairunError, match="the init phase did not run"):
         read_inputs(str(root), Vault())
 
 

@@ -43,7 +43,7 @@ def test_a_signal_is_a_negative_code(ctx: HostContext) -> None:
     [
         (None, 0, "does not exist here"),
         ("#!/bin/sh\n", 0o644, "is not executable"),
-        ("#!/no/such/interpreter\n", 0o755, "the interpreter"),
+        ("#!/no/such/interpreter\n", 0o755, "its interpreter"),
         ("\x7fELF nonsense", 0o755, "this machine cannot execute"),
     ],
 )

@@ -112,10 +112,10 @@ REFUSED = [
      "{elasticPolicy: {minReplicas: 1}, pytorchReplicaSpecs: {Worker: {replicas: 2, template: T}}}",
      "elasticPolicy"),
     ("Deployment", "apps/v1", "{replicas: 3, template: T}", "changes while it runs"),
-    ("Unknown", "example.com/v1", "{replicas: 3, template: T}", "nothing says how many"),
+    ("Unknown", "example.com/v1", "{replicas: 3, template: T}", "the number of Pods is unknown"),
     ("ClusterTrainingRuntime", "trainer.kubeflow.org/v1alpha1",
      "{template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: T}}}]}}}",
-     "a TrainJob says how many"),
+     "a TrainJob sets the number"),
     ("Pod", "v1", CONTAINERS, "a Pod is alone"),
 ]  # fmt: skip
 
@@ -328,7 +328,7 @@ def test_a_size_that_contradicts_the_manifest(kind: str, version: str, spec: str
     """A gang of more Pods than the kind makes would wait for ever; the same number is accepted."""
     text = workload(kind, version, spec)
     said = refusals(text, barrier=True, gang=5)
-    assert any("error[PR824]" in r and "3 Pods, and --gang says 5" in r for r in said)
+    assert any("error[PR824]" in r and "3 Pods, but --gang is 5" in r for r in said)
     assert gangs(injected(text, barrier=True, gang=3))
 
 

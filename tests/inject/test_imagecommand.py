@@ -144,7 +144,7 @@ def test_a_registry_that_refuses(registry: str, tmp_path: Path) -> None:
     with pytest.raises(PairunError, match="does not show team/train without a login") as refused:
         registries(tmp_path, {}).ask(f"{registry}/team/train:1")
     assert "--entrypoint COMMAND" in str(refused.value.problems[0].hint)
-    with pytest.raises(PairunError, match="'a b' is no image"):
+    with pytest.raises(PairunError, match="'a b' is not an image"):
         registries(tmp_path, {}).ask("a b")
     (tmp_path / "config.json").write_text(f'{{"auths": "{PAIR}')
     with pytest.raises(PairunError, match="cannot be read") as e:

@@ -73,7 +73,7 @@ def test_the_list_comes_back_with_pairun_in_it() -> None:
 def test_a_wrong_configuration() -> None:
     """An option of the wrong kind is an error with its place."""
     said = function(LIST.replace("barrier: true", "barrier: 3"), code=2)
-    assert "'barrier' is true or false" in said
+    assert "'barrier' must be true or false" in said
 
 
 AS_KUSTOMIZE_SENDS_IT = """\

@@ -284,7 +284,7 @@ def test_parameters_are_rendered_in_the_tree(value: Any, expected: Any) -> None:
 
 UNRESOLVED = [
     ("<% $parameters.txet %>", "did you mean 'text'?"),
-    ("a <% $output.uri %>", "this role names no output"),
+    ("a <% $output.uri %>", "this role has no output"),
     ("<% $params.n %>", "did you mean '$parameters'?"),
     ("<% this.nothing %>", "neither"),
     ("<% this.. %>", "neither"),

@@ -150,13 +150,16 @@ MADE = framework({"w": [(UID, "1")]}, {"w": spec(http=1)})
 UNUSABLE: list[tuple[dict[str, Any], str]] = [
     ({**MADE, "status": None}, "no task statuses yet"),
     ({**MADE, "status": {"attemptStatus": {"taskRoleStatuses": []}}}, "no task statuses yet"),
-    (compressed(MADE, b"[1]"), "'taskRoleStatuses' .* is not as"),
-    (compressed(MADE, b"4"), "'taskRoleStatuses' .* is not as"),
-    (compressed(MADE, b'[{"name": "w", "taskStatuses": [5]}]'), "'taskStatuses' .* is not as"),
-    (compressed(MADE, b'[{"name": 5}]'), "'name' .* is not as"),
+    (compressed(MADE, b"[1]"), "'taskRoleStatuses' .* does not have its controller"),
+    (compressed(MADE, b"4"), "'taskRoleStatuses' .* does not have its controller"),
+    (
+        compressed(MADE, b'[{"name": "w", "taskStatuses": [5]}]'),
+        "'taskStatuses' .* does not have its controller",
+    ),
+    (compressed(MADE, b'[{"name": 5}]'), "'name' .* does not have its controller"),
     (
         compressed(MADE, b'[{"name": "w", "taskStatuses": [{"index": "0"}]}]'),
-        "'index' .* is not as",
+        "'index' .* does not have its controller",
     ),
     (compressed(MADE, b'[{"name": "w", "taskStatuses": [{}]}]'), "incomplete"),
     (compressed(MADE, b'[{"name": "w"}]'), "incomplete"),
@@ -171,8 +174,8 @@ UNUSABLE: list[tuple[dict[str, Any], str]] = [
     ({**MADE, "spec": {}}, "'spec.taskRoles' is missing"),
     ({**MADE, "spec": {"taskRoles": {}}}, "'spec.taskRoles' must be a list"),
     ({**MADE, "spec": {"taskRoles": [{"name": "w"}]}}, "a role or a task has no 'task'"),
-    ({**MADE, "status": 5}, "'status' .* is not as"),
-    ({**MADE, "status": {"attemptStatus": []}}, "'attemptStatus' .* is not as"),
+    ({**MADE, "status": 5}, "'status' .* does not have its controller"),
+    ({**MADE, "status": {"attemptStatus": []}}, "'attemptStatus' .* does not have its controller"),
 ]
 
 

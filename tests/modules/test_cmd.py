@@ -167,7 +167,7 @@ TABLE: list[dict[str, Any]] = [
         "what": "export of a script that execs",
         "args": {"script": "export A=1; exec true", "export": True},
         "failure": "permanent",
-        "says": "never came to its end",
+        "says": "did not reach its end",
     },
     {
         "what": "text is data, not a template",

@@ -296,8 +296,8 @@ def test_a_pod_that_does_not_know_itself(harness: Harness) -> None:
     [
         ({}, "give 'url'"),
         ({"url": "ftp://e.org"}, "http or https"),
-        ({"url": "http://user:s3cret@e.org/"}, "no user and no password"),
-        ({"url": "http://e.org:99999/"}, "a port that cannot be one"),
+        ({"url": "http://user:s3cret@e.org/"}, "must not contain a user or password"),
+        ({"url": "http://e.org:99999/"}, "an invalid host or port"),
         ({"url": "http://e.org", "headers": {"Host": "x"}}, "may not hold 'Host'"),
         ({"url": "http://e.org", "headers": {"a\nb": "x"}}, "may not hold"),
         ({"url": "http://e.org", "timeout": "0s"}, "more than 0s"),

@@ -108,9 +108,9 @@ def test_without_names_the_defaults_are_taken(harness: Harness) -> None:
 REFUSED = [
     ({"names": ["data"], "allowed": None}, "this job may not use the storage data"),
     ({"names": ["data"], "allowed": '["more"]'}, "this job may not use the storage data"),
-    ({"allowed": '["more"]'}, "no storage is named, and none is the default"),
+    ({"allowed": '["more"]'}, "no storage is given, and there is no default"),
     ({"names": ["gone"], "allowed": '["gone"]'}, "there is no storage gone"),
-    ({"allowed": "data"}, "'allowed' is no JSON list"),
+    ({"allowed": "data"}, "'allowed' is not a JSON list"),
     ({"names": ["data", "same"]}, "two storages at one mount point: /data"),
     ({"names": ["proxied"]}, "a proxy in front of azurefile is not supported"),
     ({"names": ["nowhere"]}, "names the server none, which is not in storage-server"),

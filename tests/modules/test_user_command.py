@@ -73,7 +73,7 @@ def test_a_failure_within_a_pipe_counts_in_bash(harness: Harness) -> None:
         ({"argv": []}, "must name a program"),
         ({"argv": [""]}, "must name a program"),
         ({"script": "a", "signals": {"TERM": "SIGUSR1"}}, "no signal 'TERM'"),
-        ({"script": "a", "signals": {"SIGKILL": "SIGUSR1"}}, "SIGKILL is never passed on"),
+        ({"script": "a", "signals": {"SIGKILL": "SIGUSR1"}}, "SIGKILL is never forwarded"),
         ({"script": "a", "signals": {"SIGTERM": "USR1"}}, "'USR1' is neither"),
         ({"script": "a", "signals": {"SIGTERM": ["60"]}}, "'60' is neither"),
         ({"script": "a", "signals": {"SIGTERM": ["SIGUSR1", "60s"]}}, "ends with a wait"),

@@ -14,11 +14,11 @@ from tests.modules.conftest import Harness
 TABLE: list[dict[str, Any]] = [
     {"what": "what is mounted and answers passes", "args": {"paths": ["/proc", "/"]}},
     {"what": "a directory where nothing is mounted", "args": {"paths": ["/", "{tmp}"]},
-     "failure": "permanent", "fault": "platform", "says": "mounted nothing at {tmp}"},
+     "failure": "permanent", "fault": "platform", "says": "no volume is mounted at {tmp}"},
     {"what": "nothing at all", "args": {"paths": ["{tmp}/none"]}, "failure": "permanent",
-     "says": "mounted nothing at {tmp}/none"},
+     "says": "no volume is mounted at {tmp}/none"},
     {"what": "all that are missing are named", "args": {"paths": ["{tmp}/a", "/", "{tmp}/b"]},
-     "failure": "permanent", "says": "mounted nothing at {tmp}/a, {tmp}/b"},
+     "failure": "permanent", "says": "no volume is mounted at {tmp}/a, {tmp}/b"},
 ]  # fmt: skip
 
 
@@ -40,7 +40,7 @@ def test_a_server_that_hangs_is_named(harness: Harness, monkeypatch: pytest.Monk
     outcome = harness.run("volume_check", {"paths": ["/proc"], "answer_within": "200ms"})
     assert outcome.failure is not None
     assert outcome.failure.kind == "timeout"
-    assert outcome.failure.message == "what is mounted at /proc does not answer within 0.2s"
+    assert outcome.failure.message == "the volume at /proc does not answer within 0.2s"
 
 
 def test_a_mount_that_has_gone_stale_may_heal(

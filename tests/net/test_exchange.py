@@ -292,7 +292,7 @@ def test_an_address_that_cannot_be_asked(ctx: HostContext, url: str) -> None:
 def test_a_name_that_is_none(ctx: HostContext) -> None:
     """Labels that no host can have are no internal error."""
     for host in ("a..b", "a" * 70 + ".example"):
-        with pytest.raises(Permanent, match="no name of a host"):
+        with pytest.raises(Permanent, match="not a host name"):
             ctx.fetch(f"http://{host}/")
 
 
@@ -430,7 +430,7 @@ def test_a_proxy_that_refuses(start: Start, tmp_path: Path) -> None:
 @pytest.mark.parametrize("proxy", ["socks5://h:1", "https://h:1", "http://:s3cret-value@", "h:x"])
 def test_a_proxy_that_cannot_be_used(tmp_path: Path, proxy: str) -> None:
     """The variable is named, its text is not."""
-    with pytest.raises(Permanent, match="HTTP_PROXY is no proxy") as caught:
+    with pytest.raises(Permanent, match="HTTP_PROXY is not a usable proxy") as caught:
         HostContext({"HTTP_PROXY": proxy}, str(tmp_path)).fetch("http://r.example/")
     assert HIDDEN not in str(caught.value)
 

@@ -113,7 +113,7 @@ def test_every_keyword_has_a_row_in_the_table() -> None:
         ("phase: runtime\ngrace: 30\n", "PR210", "did you mean '30s'?"),
         ("phase: runtime\nvars: 5\n", "PR204", "a mapping, not 5"),
         ("phase: runtime\nvars: {env: 5}\n", "PR213", "'env' has a meaning"),
-        ("phase: runtime\nhosts: all\n", "PR209", "a playbook runs where it stands"),
+        ("phase: runtime\nhosts: all\n", "PR209", "a playbook runs in its own Pod"),
         ("phase: runtime\ntask: []\n", "PR201", "did you mean 'tasks'?"),
         ("", "PR205", "'phase' is missing"),
     ],
@@ -149,7 +149,7 @@ def test_words_of_other_tools_get_the_pairun_word(desk: Desk, word: str) -> None
         assert {p.id for p in found} == {"PR203"}, [render(p) for p in found]
         return
     assert [p.id for p in found] == ["PR209"]
-    assert found[0].hint == f"here that is: {FOREIGN[word]}"
+    assert found[0].hint == f"in pairun: {FOREIGN[word]}"
     assert desk.at(found[0].place).startswith(word)
 
 

@@ -70,7 +70,7 @@ def test_the_policy_names_the_roots(desk: Desk) -> None:
     root = desk.root({**FOLDER, "playbooks/policy.yaml": policy}, "closed")
     (problem,) = desk.problems(desk.job(plugins=USE), root)
     assert (problem.id, "no plugin 'hello'" in problem.message) == ("PR511", True)
-    assert any("let the policy's 'plugin_folders' name" in w for w in warnings(desk, root))
+    assert any("to the policy's 'plugin_folders'" in w for w in warnings(desk, root))
     policy = f"{JOB_MAY}plugin_folders: {{roots: [{desk.tmp}/open]}}\n"
     root = desk.root({**FOLDER, "playbooks/policy.yaml": policy}, "open")
     assert not desk.problems(desk.job(plugins=USE), root)

@@ -154,7 +154,7 @@ def test_an_account(init: Init, git_server: Mapping[str, str], repo: Path) -> No
     assert init.head("right") == git(repo, "rev-parse", "main")
     for name, url, says in (
         ("wrong", f"http://alice:wrong-password@{host}/{repo.name}", "does not accept the user"),
-        ("absent", f"{door}/{repo.name}", "the address holds no credentials for it"),
+        ("absent", f"{door}/{repo.name}", "the address has no credentials"),
     ):
         outcome = init.run(init.task(name, url))
         assert outcome.failed == name
@@ -180,7 +180,7 @@ def test_a_burst_on_a_server_that_limits(
     assert waits
     for wait in waits:
         assert "the git server limits requests" in wait["because"]
-        assert "the other side asks us to wait 3s" in wait["because"]
+        assert "the server requests a wait of 3s" in wait["because"]
         assert wait["seconds"] >= 3
     assert len({w["seconds"] for w in waits}) == len(waits)
 

@@ -82,7 +82,7 @@ def test_a_sub_directory_is_made_and_mounted_alone(cases: Cases, kind: str, show
     assert "homes/alice/alice~train" in other["message"]
     assert one(cases, f"{kind} sub-directory seen from above")["found"] == "own"
     missing = one(cases, f"{kind} read-only without it")
-    assert "does not exist, and what is mounted read-only" in missing["message"]
+    assert "does not exist, and a read-only mount" in missing["message"]
     assert missing["mounted"] == []
 
 
@@ -92,12 +92,12 @@ REFUSALS = [
     ("nfs nothing listens", "transient", "cannot be reached: nothing listens there"),
     ("nfs silent", "timeout", f"the server of {NFS} does not answer"),
     ("nfs bad option", "permanent", f"the kernel refuses the options of {NFS}"),
-    ("nfs no name", "transient", "no.such.host.invalid cannot be looked up now"),
+    ("nfs no name", "transient", "no.such.host.invalid cannot be resolved now"),
     ("samba wrong password", "permanent", f"the server refuses {SMB}"),
     ("samba missing share", "permanent", "the server has no such share: samba //localhost/nothing"),
     ("samba nothing listens", "transient", "cannot be reached: nothing listens there"),
     ("samba silent", "timeout", f"the server of {SMB} does not answer"),
-    ("samba no name", "transient", "no.such.host.invalid cannot be looked up now"),
+    ("samba no name", "transient", "no.such.host.invalid cannot be resolved now"),
     ("not empty", "permanent", "the mount point /mnt/full is not empty: 'x' is in it"),
     ("a file", "permanent", "the mount point /mnt/file is not a directory"),
     ("all or nothing", "permanent", f"the server refuses {SMB}"),

@@ -356,7 +356,7 @@ def test_a_pod_without_a_log(place: Place) -> None:
         ("LAB_LIMITED_KUBECONFIG", None, "verb"),
         ("KUBECONFIG", ("admin-token", "wrong-token"), "does not accept this login"),
         ("KUBECONFIG", (":6443", ":1"), "the connection is refused"),
-        ("KUBECONFIG", ("127.0.0.1", "no.such.invalid"), "its name is not known"),
+        ("KUBECONFIG", ("127.0.0.1", "no.such.invalid"), "its name cannot be resolved"),
         ("KUBECONFIG", ("certificate-authority-data", "x"), "its certificate is not trusted"),
     ],
 )  # fmt: skip

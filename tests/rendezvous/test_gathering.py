@@ -87,11 +87,13 @@ def test_who_is_missing_is_told(gathering: Make) -> None:
     with pytest.raises(NotInTime) as e:
         job.join(3, within_s=0.5)
     assert [p.id for p in e.value.problems] == ["PR775"]
-    assert "13 of 14 members did not come in time: worker 0, worker 1, worker 2, worker 4" in str(e)
+    assert "13 of 14 members did not arrive in time: worker 0, worker 1, worker 2, worker 4" in str(
+        e
+    )
     assert str(e.value).endswith("worker 10 and 3 more")
     assert e.value.missing_count == 13
     assert e.value.missing[:2] == (("worker", 0), ("worker", 1))
-    assert any("1 of 14 are here; missing: worker 0" in line for line in job.lines)
+    assert any("1 of 14 are present; missing: worker 0" in line for line in job.lines)
 
 
 def test_a_leader_that_was_not_reached_is_told(gathering: Make) -> None:

@@ -84,7 +84,7 @@ def test_another_key_is_no_proof() -> None:
         server.feed(client.frame(pack({"t": "x"})))
     with pytest.raises(BadPeer, match="only one side has the job's key"):
         pair(None)
-    with pytest.raises(BadPeer, match="does not speak our protocol"):
+    with pytest.raises(BadPeer, match="does not use pairun's protocol"):
         Channel(KEY, serves=True).feed(b"GET / HTTP/1.1\r\n")
 
 

@@ -67,7 +67,7 @@ def test_columns() -> None:
         "failed: worker-1 ended with 7",
         "exit code 7",
         "logs: pairun-run/x/INSTANCE/output.log, more in pairun-run/x/INSTANCE/pai/logs",
-        "a page to look at: pairun report --html report.html pairun-run/x",
+        "as a page: pairun report --html report.html pairun-run/x",
     ]
 
 

@@ -75,7 +75,7 @@ def test_an_earlier_site_is_replaced_and_nothing_else(
     (other / "chapter.tex").write_text("years of work")
     with pytest.raises(PairunError) as refused:
         build_site(other)
-    assert "holds files that are no site" in str(refused.value)
+    assert "contains files that are not a site" in str(refused.value)
     assert (other / "chapter.tex").read_text() == "years of work"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["site", "thesis"]
 
@@ -121,4 +121,4 @@ def test_a_page_and_the_site_do_not_go_together(tmp_path: pathlib.Path) -> None:
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "--site writes every page; leave out the names" in done.stderr
+    assert "--site writes every page; omit the names" in done.stderr

@@ -121,8 +121,8 @@ def test_a_folder_that_cannot_be_written_is_named(folder: Path) -> None:
         ("plugin", "Big", "a-z, 0-9 and _, a letter first"),
         ("module", "a.b", "a-z, 0-9 and _, a letter first"),
         ("module", "when", "'when' is a keyword of playbooks"),
-        ("module", "git_clone", "there is a module 'git_clone' already"),
-        ("plugin", "ssh", "there is a plugin 'ssh' already"),
+        ("module", "git_clone", "the module 'git_clone' exists already"),
+        ("plugin", "ssh", "the plugin 'ssh' exists already"),
         ("root", "/", "needs a name"),
     ],
 )

@@ -37,7 +37,9 @@ def of_error(subject: str, level: Level, error: PairunError, forbidden: str = ""
     """
     problem = error.problems[0]
     if isinstance(error, ClusterRefusal) and error.status == 403:
-        return Finding(subject, "warning", "unknown: this login may not ask", forbidden or _ASK)
+        return Finding(
+            subject, "warning", "unknown: this login has no permission to check", forbidden or _ASK
+        )
     return Finding(subject, level, problem.message, problem.hint or _ASK)
 
 

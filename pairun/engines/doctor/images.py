@@ -27,7 +27,7 @@ def of_account(cluster: Cluster, account: str) -> Iterator[Finding]:
         found = cluster.get(cluster.path("v1", "serviceaccounts", account))
     except PairunError as e:
         if is_missing(e):
-            message = f"missing in namespace {cluster.namespace}: no Pod of a job starts"
+            message = f"missing in namespace {cluster.namespace}: Pods of jobs cannot start"
             yield Finding(subject, "failure", message, "apply deploy/base")
         else:
             yield of_error(subject, "failure", e)
@@ -61,6 +61,6 @@ def of_image(image: str, env: Mapping[str, str]) -> Finding:
     except Skip as e:
         return Finding(subject, "warning", e.because, "only the node can know")
     except Failure as e:
-        do = e.hint or "check the registry's name, and the network between here and there"
+        do = e.hint or "check the registry's name, and the network to it"
         return Finding(subject, "failure", f"the registry does not answer: {e.message}", do)
     return Finding(subject, "ok", result.message if result else "exists")

@@ -60,7 +60,7 @@ def of_clock(cluster: Cluster, now: float) -> Finding:
 def of_controller(cluster: Cluster) -> Finding:
     """Find FrameworkController and its version."""
     subject = "FrameworkController"
-    do = "install it to use --engine framework; other engines need none"
+    do = "install it to use --engine framework; other engines do not need it"
     try:
         if not has_group(cluster, FRAMEWORKS):
             return Finding(subject, "warning", "the kind Framework is not installed", do)
@@ -69,14 +69,14 @@ def of_controller(cluster: Cluster) -> Finding:
         for plural in ("statefulsets", "deployments"):
             workloads += cluster.get(f"/apis/apps/v1/{plural}", query).get("items") or []
     except PairunError as e:
-        do = "kubectl get statefulsets -A shows its image, with the rights to see it"
+        do = "run kubectl get statefulsets -A to see its image"
         return of_error(subject, "warning", e, do)
     if not workloads:
         message = f"the kind Framework exists, but no StatefulSet or Deployment {CONTROLLER}"
         return Finding(subject, "warning", message, "start FrameworkController")
     images = [_image(w) for w in workloads]
     if not any((w.get("status") or {}).get("readyReplicas") for w in workloads):
-        do = f"kubectl describe shows why the Pods of {CONTROLLER} are not ready"
+        do = f"run kubectl describe to see why the Pods of {CONTROLLER} are not ready"
         return Finding(subject, "failure", f"not ready: {', '.join(images)}", do)
     return Finding(subject, "ok", f"runs: {', '.join(images)}")
 
@@ -95,7 +95,7 @@ def of_exit_spec(cluster: Cluster) -> Finding:
         data = cluster.get(cluster.path("v1", "configmaps", EXIT_SPEC_MAP)).get("data") or {}
     except PairunError as e:
         if is_missing(e):
-            message = f"missing in namespace {cluster.namespace}: the command's own codes are used"
+            message = f"missing in namespace {cluster.namespace}: pairun uses the command's own exit codes"
             return Finding(subject, "warning", message, do)
         return of_error(subject, "failure", e)
     text = data.get(EXIT_SPEC)

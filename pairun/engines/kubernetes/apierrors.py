@@ -121,7 +121,7 @@ def refusal(
     verb = request.verb or VERBS.get(request.method, "get")
     hint = None
     if status == 400 and not document and request.server.startswith("http://"):
-        text = f"the API server {request.server} does not answer http (400): it may speak https"
+        text = f"the API server {request.server} does not answer http (400): it may require https"
         hint = "correct the address in the kubeconfig: https://…"
     elif status == 401:
         text = f"the API server {request.server} does not accept this login"
@@ -132,7 +132,7 @@ def refusal(
     else:
         text = f"the API server refuses to {verb} {what}: {words}"
         if re.search('serviceaccount "[^"]*" not found', words):
-            hint = "deploy/base has what a namespace needs; --service-account names another one"
+            hint = "apply deploy/base to the namespace, or choose another account with --service-account"
         elif is_worth_a_retry(status):
             hint = "retry later; the server has a problem"
     problem = Problem("PR788", text, hint=hint)
@@ -164,19 +164,21 @@ def _why(text: str) -> str:
 
 def _hint(why: str) -> str:
     if "CERTIFICATE_VERIFY_FAILED" in why or "WRONG_VERSION" in why:
-        return "the kubeconfig's certificate-authority-data and server must be of one cluster"
-    return "check the server's address in the kubeconfig, and the network between here and there"
+        return (
+            "the kubeconfig's certificate-authority-data and server must belong to the same cluster"
+        )
+    return "check the server's address in the kubeconfig, and the network to it"
 
 
 _WHY = (
     (r"certificate verify failed: ([^(\[]+)", "its certificate is not trusted: {0}"),
-    (r"WRONG_VERSION_NUMBER", "it does not speak TLS"),
+    (r"WRONG_VERSION_NUMBER", "it does not use TLS"),
     (r"Connection refused", "the connection is refused"),
     (r"Name or service not known|failure in name resolution|No address associated|nodename nor",
-     "its name is not known"),
+     "its name cannot be resolved"),
     (r"(?:connect timeout|ConnectTimeout)", f"no connection within {CONNECT_S} s"),
     (r"Read timed out", f"it sends nothing for {SILENCE_S} s"),
     (r"(?:Connection aborted|Remote end closed|Connection reset|IncompleteRead|prematurely)",
      "it closed the connection"),
-    (r"unreachable", "no route leads there"),
+    (r"unreachable", "there is no route to it"),
 )  # fmt: skip

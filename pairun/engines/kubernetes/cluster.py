@@ -203,7 +203,7 @@ class Cluster:
         except (ValueError, RecursionError):
             parsed = None
         if not isinstance(parsed, dict):
-            raise self._unreachable("the response is not an API server's")
+            raise self._unreachable("the response is not from an API server")
         return parsed
 
     @contextlib.contextmanager

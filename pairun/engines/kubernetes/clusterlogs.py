@@ -131,7 +131,7 @@ def _chosen(cluster: Cluster, job: JobObjects, wanted: LogSelection) -> list[Pod
             what = f"number {wanted.index} of {what}"
         roles = ", ".join(sorted({i.role for i in instances}))
         text = f"job '{job.name}' has no Pod of {what}"
-        raise PairunError(Problem("PR789", text, hint=f"its Pods are of: {roles}"))
+        raise PairunError(Problem("PR789", text, hint=f"roles with Pods: {roles}"))
     return chosen
 
 
@@ -278,8 +278,8 @@ class _Follower:
     def _start(self, chosen: Sequence[PodState]) -> bool:
         """Start a stream for each new Pod; whether there were any."""
         if len(chosen) > MOST_STREAMS:
-            text = f"{len(chosen)} Pods cannot be followed at once; {MOST_STREAMS} can"
-            raise PairunError(Problem("PR801", text, hint="choose with --role and --index"))
+            text = f"{len(chosen)} Pods cannot be followed at once; the limit is {MOST_STREAMS}"
+            raise PairunError(Problem("PR801", text, hint="choose some with --role and --index"))
         new = [i for i in chosen if not i.gone and i.uid not in self._streams]
         for each in new:
             stream = _Stream(self._cluster, each, self._wanted, self._out)

@@ -113,7 +113,9 @@ def find(cluster: Cluster, name: str) -> JobObjects:
 def absent(cluster: Cluster, name: str) -> PairunError:
     """The error for a job that does not exist."""
     text = f"there is no job '{visible(name)}' in namespace {cluster.namespace}"
-    return PairunError(Problem("PR789", text, hint="--namespace and --context say where to look"))
+    return PairunError(
+        Problem("PR789", text, hint="set --namespace or --context to search elsewhere")
+    )
 
 
 def workloads_of(

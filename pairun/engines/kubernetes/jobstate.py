@@ -108,7 +108,7 @@ def _untouched(job: JobObjects, now: float) -> str:
             if age_s >= CONTROLLER_S and not workload.get("status"):
                 return (
                     f"no controller has acted on {job.kind.kind} {job.name} since {made}: "
-                    f"does {job.kind.controller} run?"
+                    f"check that {job.kind.controller} runs"
                 )
     return ""
 

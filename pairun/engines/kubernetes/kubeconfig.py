@@ -55,7 +55,7 @@ def connect(access: Access, vault: Vault) -> Cluster:
         config = importlib.import_module("kubernetes.config.kube_config")
     except ImportError as e:
         message = f"the Kubernetes client is incomplete: {e.name or e} is missing"
-        raise PairunError(Problem("PR785", message, hint="install pairun again")) from None
+        raise PairunError(Problem("PR785", message, hint="reinstall pairun")) from None
     # pairun reports their errors itself.
     for name in ("kubernetes", "urllib3"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -116,7 +116,7 @@ def _enter_as_pod(settings: Any) -> str:
             return f.read().strip()
     except (config.ConfigException, OSError, ValueError) as e:
         message = f"this Pod's service account at {POD_ACCOUNT} cannot be used: {e}"
-        raise PairunError(Problem("PR786", message, hint="--kubeconfig names a file")) from None
+        raise PairunError(Problem("PR786", message, hint="give a file with --kubeconfig")) from None
 
 
 def _enter(config: Any, settings: Any, paths: str, chosen: str | None) -> str:
@@ -134,11 +134,11 @@ def _enter(config: Any, settings: Any, paths: str, chosen: str | None) -> str:
     if complaints and not (settings.api_key or settings.cert_file or settings.username):
         # The client would continue without a login.
         words = visible("; ".join(complaints))[:500]
-        hint = "log in again, or see what the command of the kubeconfig's user needs"
+        hint = "log in again, or check the command of the kubeconfig's user"
         raise _unusable(paths, f"the login of '{visible(context['user'])}' failed: {words}", hint)
     address = urlsplit(settings.host)
     if address.scheme not in ("http", "https") or not address.netloc:
-        raise _unusable(paths, f"context '{visible(context['name'])}' has no address of a server")
+        raise _unusable(paths, f"context '{visible(context['name'])}' has no server address")
     return context["namespace"] or "default"
 
 
@@ -159,7 +159,7 @@ def _read_kubeconfig(config: Any, paths: str) -> Any:
     """Read the files as one document, merged as the official client does."""
     given = [os.path.expanduser(p) for p in paths.split(os.pathsep) if p]
     if not any(os.path.exists(p) for p in given):
-        raise _unusable(paths, "there is no such file")
+        raise _unusable(paths, "the file does not exist")
     try:
         read = config.KubeConfigMerger(paths).config
     except OSError as e:
@@ -168,7 +168,7 @@ def _read_kubeconfig(config: Any, paths: str) -> Any:
         # Never show the text: the line may contain a token.
         mark = getattr(e, "problem_mark", None)
         where = f" (line {mark.line + 1})" if mark is not None else ""
-        raise _unusable(paths, f"it is not the YAML of a kubeconfig{where}") from None
+        raise _unusable(paths, f"it is not a kubeconfig in YAML{where}") from None
     return read
 
 
@@ -182,7 +182,7 @@ def _context(read: Any, paths: str, chosen: str | None) -> dict[str, str]:
         user = str(known.get(name, {}).get("user") or "")
         users = {str(getattr(u, "value", u)["name"]) for u in read.value.get("users") or ()}
     except (AttributeError, KeyError, TypeError):
-        raise _unusable(paths, "it is not the YAML of a kubeconfig") from None
+        raise _unusable(paths, "it is not a kubeconfig in YAML") from None
     if not name:
         raise _unusable(paths, "it has no current context", "choose one with --context")
     if name not in known:
@@ -194,11 +194,11 @@ def _context(read: Any, paths: str, chosen: str | None) -> dict[str, str]:
     return {"name": str(name), "namespace": namespace, "user": user}
 
 
-_SEE = "`kubectl config view` shows what is in it"
+_SEE = "run `kubectl config view` to see its content"
 
 
 def _unusable(paths: str, why: str, hint: str | None = None) -> PairunError:
-    hint = hint or "--kubeconfig or KUBECONFIG names the file"
+    hint = hint or "set the file with --kubeconfig or KUBECONFIG"
     return PairunError(Problem("PR786", f"kubeconfig {visible(paths)}: {why}", hint=hint))
 
 

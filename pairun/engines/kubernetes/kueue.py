@@ -33,7 +33,7 @@ def waiting_words(cluster: Cluster, job: JobObjects) -> str:
         try:
             words = next(_words(cluster, str(queue), str(meta.get("uid"))), None)
         except ClusterRefusal as e:
-            return f"waiting in queue {queue}; why cannot be read: {e}"
+            return f"waiting in queue {queue}; cannot read the reason: {e}"
         if words is None:
             words = f"waiting for quota in queue {queue}: Kueue has no Workload of this job"
         if words:

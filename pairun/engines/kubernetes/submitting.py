@@ -131,9 +131,9 @@ def _failed(
     problem = e.problems[0]
     if isinstance(e, ClusterRefusal) and e.reason == "AlreadyExists":
         what = f"{body['kind']} {body['metadata']['name']}"
-        text = f"there already is a job '{name}' in namespace {cluster.namespace} ({what})"
+        text = f"there is already a job '{name}' in namespace {cluster.namespace} ({what})"
         where = f"--namespace {cluster.namespace}"
-        hint = f"`pairun delete {name} {where}` removes it; --name gives this one another name"
+        hint = f"`pairun delete {name} {where}` deletes it; --name sets another name for this job"
         problem = Problem("PR789", text, hint=hint)
     elif made:
         gone = [str(m) for m in made if m not in left]
@@ -229,7 +229,7 @@ def _helpers(cluster: Cluster, name: str, kept: list[Problem]) -> list[Made]:
             helpers += [_made(each, path, body) for each in listed]
         except ClusterRefusal as e:
             if e.status == 403:
-                text = f"{plural} of the job may be left: {e}"
+                text = f"{plural} of the job may remain: {e}"
                 kept.append(e.problems[0]._replace(message=text, severity="warning"))
             elif e.status != 400:  # no label can have this name, so no job has
                 raise

@@ -49,8 +49,8 @@ def check_capacity(instances: int, capacity: Capacity | None = None) -> None:
                 "PR705",
                 f"{instances} instances do not fit on this machine: {fits.instances} do "
                 f"({fits.because})",
-                hint=f"run fewer with --instances {max(1, fits.instances)}, or insist with "
-                "--overcommit",
+                hint=f"run fewer with --instances {max(1, fits.instances)}, or run all "
+                "of them with --overcommit",
             )
         )
 

@@ -41,7 +41,7 @@ class PodUids:
         raise PairunError(
             Problem(
                 "PR704",
-                f"no free ports for {role.name}-{index}: it wants {sum(role.resources.ports.values())}",
+                f"no free ports for {role.name}-{index}: it needs {sum(role.resources.ports.values())}",
                 hint="run fewer instances with --instances",
             )
         )

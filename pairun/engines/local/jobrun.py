@@ -86,7 +86,7 @@ def stopper(number: signal.Signals | None) -> str:
     Args:
         number: the signal; SIGPIPE means that the reader of the output is gone; None for no signal.
     """
-    words = {signal.SIGINT: "Ctrl-C (SIGINT)", signal.SIGPIPE: "the end of its output's reader"}
+    words = {signal.SIGINT: "Ctrl-C (SIGINT)", signal.SIGPIPE: "a closed output pipe"}
     return "an error of pairun's own" if number is None else words.get(number, number.name)
 
 

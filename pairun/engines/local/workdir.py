@@ -70,7 +70,7 @@ class WorkDir:
         path = os.path.join(self.path, name)
         assert self._marker is not None
         if os.path.lexists(path):
-            raise self._unusable(f"{path} is there already, and pairun run did not make it")
+            raise self._unusable(f"{path} exists, and pairun run did not create it")
         try:
             # write the record first: a run that is killed here leaves no unknown directory
             os.write(self._marker, f"{name}\n".encode())
@@ -107,7 +107,7 @@ class WorkDir:
         marker = os.path.join(self.path, MARKER)
         if not os.path.lexists(marker) and os.listdir(self.path):
             raise self._unusable(
-                f"{self._shown} is not empty, and pairun run did not make it",
+                f"{self._shown} is not empty, and pairun run did not create it",
                 hint="name a new or empty directory with --workdir",
             )
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -119,8 +119,8 @@ class WorkDir:
             fcntl.flock(self._marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise self._unusable(
-                f"another pairun run is at work in {self._shown}",
-                hint="wait for its end, or name another directory with --workdir",
+                f"another pairun run uses {self._shown}",
+                hint="wait until it ends, or name another directory with --workdir",
             ) from None
 
     def _reset(self) -> float | None:
@@ -148,9 +148,9 @@ class WorkDir:
         """Make `PREVIOUS` from the last run's files, in steps that the next run can continue."""
         previous, keeping = os.path.join(self.path, PREVIOUS), os.path.join(self.path, KEEPING)
         if self._is_there(PREVIOUS) and not _is_previous(previous):
-            raise self._unusable(f"{previous} is there already, and pairun run did not make it")
+            raise self._unusable(f"{previous} exists, and pairun run did not create it")
         if os.path.islink(keeping):
-            raise self._unusable(f"{keeping} is a symbolic link, and pairun run did not make it")
+            raise self._unusable(f"{keeping} is a symbolic link, and pairun run did not create it")
         if not self._is_there(KEEPING):
             os.mkdir(keeping, 0o700)
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -181,7 +181,7 @@ class WorkDir:
         if not os.path.lexists(trash):
             os.mkdir(trash, 0o700)
         if os.path.islink(trash):
-            raise self._unusable(f"{trash} is a symbolic link, and pairun run did not make it")
+            raise self._unusable(f"{trash} is a symbolic link, and pairun run did not create it")
         if name != TRASH:
             # Move it away first: a process that still runs there cannot disturb the new run.
             os.rename(os.path.join(self.path, name), os.path.join(trash, str(uuid.uuid4())))

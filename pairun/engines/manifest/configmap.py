@@ -43,7 +43,7 @@ def config_map(job: Job, options: Options, problems: Problems) -> Object:
         problems.error(
             "PR783",
             f"the job is too large for a ConfigMap: {size >> 10} KiB, at most {MAX_BYTES >> 10}",
-            hint="fetch what is long, such as scripts, when the job runs",
+            hint="download long content, such as scripts, at run time",
         )
     return {
         "apiVersion": "v1",

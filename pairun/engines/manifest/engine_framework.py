@@ -30,7 +30,7 @@ def framework_workload(job: Job, options: Options, problems: Problems) -> list[O
             "PR783",
             f"the job is too large for an annotation: {size >> 10} KiB, at most "
             f"{MAX_ANNOTATIONS >> 10}",
-            hint="fetch what is long, such as scripts, when the job runs",
+            hint="download long content, such as scripts, at run time",
         )
     if options.whole.get("suspend"):
         framework["spec"]["executionType"] = "Create"

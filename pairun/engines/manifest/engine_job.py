@@ -24,9 +24,9 @@ def job_workload(job: Job, options: Options, problems: Problems) -> list[Object]
     for other in job.roles[1:]:
         problems.error(
             "PR780",
-            f"a Job of Kubernetes has one role, and '{other.name}' is another one",
+            f"a Job of Kubernetes has one role, and '{other.name}' is a second one",
             other.node.key,
-            "--engine jobset takes several",
+            "use --engine jobset for several roles",
         )
     role = job.roles[0]
     alone = role.instances == 1
@@ -69,6 +69,6 @@ def _warn(job: Job, role: Role, problems: Problems) -> None:
         problems.warning(
             "PR784",
             "a Job of Kubernetes whose instances have all ended, some with a failure, is failed; "
-            "FrameworkController takes it for a success",
+            "FrameworkController counts it as a success",
             place_of(role),
         )

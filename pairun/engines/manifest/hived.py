@@ -142,7 +142,7 @@ def check_hived(job: Job, options: Options, problems: Problems) -> None:
                 "PR782",
                 f"how many cells of HiveD the role '{role.name}' needs is unknown: it has no GPU",
                 role.node.key or role.node.place,
-                "the cluster says the size of its cells in its policy: pod.defaults.hived_skus",
+                "set the size of the cells in the cluster's policy: pod.defaults.hived_skus",
             )
     _check_groups(job, hived, problems)
     if options.whole.get("scheduler_name") is None:

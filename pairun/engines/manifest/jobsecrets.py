@@ -176,7 +176,7 @@ def _logins(job: Job, problems: Problems) -> dict[str, dict[str, str]]:
         if logins.setdefault(registry, login) != login:
             problems.error(
                 "PR780",
-                f"two images have different logins for {registry}, and a Pod's pull Secret one",
+                f"two images have different logins for {registry}, and a Pod's pull Secret has only one",
                 role.image.node.place,
                 also=[("the other image", place)] if (place := places[registry]) else [],
             )

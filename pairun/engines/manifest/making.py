@@ -96,7 +96,7 @@ def make(request: Request, environment: dict[str, str], vault: Vault) -> Made:
     if not is_image(request.image):
         problems.error(
             "PR782",
-            f"'{request.image}' is no image"
+            f"'{request.image}' is not an image"
             if request.image
             else "the init container has no image",
             hint=f"give pairun's image, as the cluster pulls it, with --image or {IMAGE}",
@@ -164,7 +164,9 @@ def _checked_version(request: Request) -> Version | None:
     if (text := request.kubernetes_version) is not None:
         match = re.fullmatch(r"v?([0-9]{1,3})\.([0-9]{1,4})(?:[.+-].*)?\+?", text)
         if match is None:
-            usage.error("PR801", f"--kubernetes-version '{text}' is no version", hint="as in 1.28")
+            usage.error(
+                "PR801", f"--kubernetes-version '{text}' is not a version", hint="as in 1.28"
+            )
         else:
             version = int(match[1]), int(match[2])
     if request.image_volume and request.engine == "framework":

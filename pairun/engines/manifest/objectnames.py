@@ -70,7 +70,7 @@ def check_names(job: Job, options: Options, problems: Problems) -> None:
         first = "" if options.engine == "framework" else ", a letter first"
         problems.error(
             "PR783",
-            f"--name '{options.name}' is no name for the engine {options.engine}",
+            f"--name '{options.name}' is not a valid name for the engine {options.engine}",
             hint=f"it takes {kind} in lower case{first}, {NAME_MAX} characters at most",
         )
     for role in job.roles:

@@ -77,7 +77,7 @@ def _check_images(job: Job, problems: Problems) -> None:
         if uri is not None and not TAG.search(uri.value) and not is_image(uri.value):
             problems.error(
                 "PR782",
-                f"'{uri.value}' is no image",
+                f"'{uri.value}' is not an image",
                 uri.place,
                 "uri is an image as the cluster pulls it: registry.example/team/image:1",
             )

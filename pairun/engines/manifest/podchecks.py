@@ -79,7 +79,7 @@ def _check_keys(pod: PodSettings, problems: Problems) -> None:
         for key, node in listed.items() if listed else ():
             if key in _OWN_KEYS or key.startswith(_OWN_PREFIXES):
                 place = node.key or node.place
-                problems.error("PR783", f"'{key}' in '{setting}' is pairun's own", place)
+                problems.error("PR783", f"'{key}' in '{setting}' is reserved for pairun", place)
 
 
 def _check_volumes(job: Job, pod: PodSettings, problems: Problems) -> None:
@@ -96,7 +96,7 @@ def _check_volumes(job: Job, pod: PodSettings, problems: Problems) -> None:
                 "persistentVolumeClaim, configMap, secret, emptyDir or hostPath",
             )
         if name in _OWN_VOLUMES or name.startswith(_OWN_VOLUME_PREFIX) or name in names:
-            whose = "is given twice" if name in names else "is pairun's own"
+            whose = "is given twice" if name in names else "is reserved for pairun"
             problems.error("PR783", f"the volume name '{name}' {whose}", node.place)
         names.append(name)
     paths = {storage.path.rstrip("/") for storage in job.storages}

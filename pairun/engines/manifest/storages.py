@@ -36,7 +36,7 @@ def check_storages(job: Job, problems: Problems) -> None:
                 "PR783",
                 f"the storage '{name}' cannot be a PersistentVolumeClaim",
                 place,
-                "its name takes lower case letters, digits, '-' and '.'",
+                "use lower-case letters, digits, '-' and '.'",
             )
         if reason := unmountable(path):
             message = f"the storage '{name}' cannot be mounted at '{path}'"
@@ -55,16 +55,16 @@ def check_storages(job: Job, problems: Problems) -> None:
     if defaults is not None and not job.storages:
         problems.warning(
             "PR784",
-            "OpenPAI alone knows which storages are the user's or the team's: none is mounted",
+            "only OpenPAI knows the storages of the user and the team, so pairun mounts none",
             defaults.place,
-            "name them in extras.storages, each as its PersistentVolumeClaim is called",
+            "list them in extras.storages by the names of their PersistentVolumeClaims",
         )
 
 
 def unmountable(path: str) -> str | None:
     """Why a path of the user's container cannot be a mount point; None if it can."""
     if not path.startswith("/") or ":" in path:
-        return "mountPath begins with '/' and has no ':'"
+        return "start mountPath with '/', and use no ':'"
     plain = posixpath.normpath(f"/{path.lstrip('/')}")
     for own in _OWN:
         if _is_within(plain, own) or _is_within(own, plain):

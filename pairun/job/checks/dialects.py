@@ -46,7 +46,7 @@ def check_dialects(ambiguous: list[tuple[Node, str]], dialect: Dialect, problems
             message = f"{text} was read as {mine} ({dialect.name}); {other.name} reads {theirs}"
         else:
             message = f"{other.name} reads this secret differently; {dialect.name} was used"
-        problems.warning("PR924", message, leaf.place, "put it in quotes, or write it plainly")
+        problems.warning("PR924", message, leaf.place, "quote it, or write it plainly")
 
 
 def _text_at(leaf: Node, line: str) -> str:

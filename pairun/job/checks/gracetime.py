@@ -113,7 +113,7 @@ def _torchrun(
         f"torchrun gives its workers {format_duration(TORCHRUN_S)} to end after a stop, and the "
         f"command's part of the grace time is {format_duration(grace.command_s)}",
         place,
-        "workers must have saved what counts by then; or raise "
+        "save the state of the workers by then; or raise "
         + (
             "terminationGracePeriodSeconds in the manifest, and inject it again"
             if in_pod
@@ -133,7 +133,7 @@ def _signals(command: Task, draft: Draft, grace: Grace, also: _Also) -> Iterator
         if last_s > grace.command_s:
             yield _warning(
                 "PR922",
-                f"what is sent {format_duration(last_s)} after {number.name} comes "
+                f"the signal due {format_duration(last_s)} after {number.name} is sent "
                 f"earlier: the command's part of the grace time is "
                 f"{format_duration(grace.command_s)}",
                 place,

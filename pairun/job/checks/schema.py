@@ -26,9 +26,9 @@ def check_schema(node: Node, problems: Problems) -> None:
     if (other := _other_kind(value)) is not None:
         problems.error(
             "PR501",
-            f"this is no job: {other}",
+            f"this is not a job: {other}",
             node.place,
-            "`pairun new job` writes one to start from; see docs/jobs.md",
+            "create one to start from with `pairun new job`; see docs/jobs.md",
         )
         return
     misplaced = _misplaced(node)

@@ -43,7 +43,7 @@ def _role_name(role: Role) -> Iterator[Problem]:
     if role.name != role.fc_name:
         yield _warning(
             "PR901",
-            f"the Pods of role '{role.name}' bear the name '{role.fc_name}'",
+            f"the Pods of role '{role.name}' have the name '{role.fc_name}'",
             role.node.key,
             f"use lower-case letters and digits only, or expect both in variables: "
             f"PAI_HOST_IP_{role.fc_name}_0 and PAI_HOST_IP_{role.name}_0",
@@ -137,7 +137,7 @@ def _image(role: Role) -> Iterator[Problem]:
     auth = role.image.node.get("auth")
     place = uri.place
     if auth is not None and auth.get("registryuri") is None:
-        reason, place = "the login names no registry", auth.place
+        reason, place = "the login has no registry", auth.place
     if reason:
         yield _warning("PR906", f"OpenPAI's own runtime refuses this image: {reason}", place)
 

@@ -69,7 +69,7 @@ def variable_warnings(plan: RolePlan, *, other_settings: bool = False) -> Iterat
 
 
 def _message(use: Mention) -> str:
-    unbound = "the command ends with 'unbound variable'"
+    unbound = "the command fails with 'unbound variable'"
     if use.name in _OFTEN_UNSET:
         return f"${use.name} may be unset; then {unbound}"
     if use.name.isupper():

@@ -62,7 +62,9 @@ def violations(
                 for problem in _problems(node, each, ids, foreign or {}, what, whole):
                     yield _with_help(problem, node, each, beside or {})
     except Unresolvable as e:
-        yield Problem(ids.kind, f"the schema refers to {e.ref}, which it does not hold", node.place)
+        yield Problem(
+            ids.kind, f"the schema refers to {e.ref}, which it does not define", node.place
+        )
 
 
 def _with_help(
@@ -106,7 +108,7 @@ def _problems(
         for name, child in node.items():
             if name in known or _by_pattern(name, schema):
                 continue
-            hint = f"here that is: {foreign[name]}" if name in foreign else None
+            hint = f"in pairun: {foreign[name]}" if name in foreign else None
             yield Problem(
                 "PR209" if hint and ids.unknown == "PR201" else ids.unknown,
                 f"there is no {what} '{name}' here",
@@ -149,7 +151,7 @@ def _meant(name: str, node: Node, schema: Mapping[str, Any]) -> str | None:
     if schema.get("additionalProperties") is False:
         return None  # the unknown key has its own error
     near = nearest(name, [k for k, _ in node.items() if k not in schema.get("properties", ())])
-    return f"did you mean '{name}' by '{near}'?" if near else None
+    return f"did you mean '{name}' instead of '{near}'?" if near else None
 
 
 def _by_pattern(name: str, schema: Mapping[str, Any]) -> bool:

@@ -210,7 +210,7 @@ class _Reader:
                             "PR109",
                             f"{self._source.file} holds more than one document",
                             self._place(event),
-                            "one document per file: what follows the '---' belongs in a separate file",
+                            "move the text after the '---' to a separate file",
                         )
                     )
                 continue

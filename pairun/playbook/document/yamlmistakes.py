@@ -37,18 +37,20 @@ def likely_mistake(
     if "\t" in here[:column]:
         return "indent with spaces, not with tabs"
     if "escape" in problem or "hexdecimal" in problem:
-        return "a backslash begins an escape between double quotes: use single quotes, or write it twice"
+        return (
+            "use single quotes, or write the backslash twice: it begins an escape in double quotes"
+        )
     if "mapping values are not allowed" in problem:
         if ": " not in before and (hint := _too_deep(lines, line)):
             return hint
-        return "quote the text if it holds ': ', or put the key on its own line"
+        return "quote the text if it contains ': ', or put the key on its own line"
     if (quoted := _QUOTED.match(here)) and len(before) > quoted.start("text"):
         whole = "quote the whole text"
         return whole if secret else f"{whole}: {_single_quoted(quoted['text'])}"
     if "alias" in problem:
-        return "an alias (*name) needs an anchor (&name) before it"
+        return "define the anchor (&name) before the alias (*name)"
     if here[column - 1 : column] in {"@", "`", "%", "*", "&"} or _NAME.search(before):
-        return "quote text that begins with a character YAML uses itself"
+        return "quote text that begins with a special character of YAML"
     if "did not find expected" in problem:
         return _too_deep(lines, line) or _indentation(
             lines, line, len(before) - len(before.lstrip()) if before.strip() else column - 1

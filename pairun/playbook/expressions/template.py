@@ -128,7 +128,7 @@ def resolve(late: Late, names: Mapping[str, Any]) -> Any:
     value = render(late.template, None, scope)
     if isinstance(value, Late):
         raise PairunError(
-            Problem("PR305", f"{late.where}: still not known: it depends on {value.because}")
+            Problem("PR305", f"{late.where}: still unknown: it depends on {value.because}")
         )
     return value
 
@@ -307,7 +307,7 @@ def _evaluate(text: str, prepared: _Prepared, place: Place | None, scope: Scope)
         LookupError,
         RecursionError,
     ) as e:
-        why = "it touches a secret, so the reason is hidden" if state.secret else str(e)
+        why = "the reason is hidden because it may contain a secret" if state.secret else str(e)
         raise PairunError(
             Problem("PR305", f"the expression fails: {why}", _inside(place, text))
         ) from e

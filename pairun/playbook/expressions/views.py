@@ -141,7 +141,7 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, Sequence | Iterator):
         return [plain(v) for v in value]
-    raise TypeError(f"an expression may not result in {type(value).__name__}")
+    raise TypeError(f"an expression must not return {type(value).__name__}")
 
 
 class MapView(Mapping[str, Any]):

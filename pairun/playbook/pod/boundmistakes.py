@@ -59,7 +59,7 @@ def _crossed(setting: PodSetting, bound: Node) -> Iterator[Problem]:
         least, most = measured(setting, low.value), measured(setting, high.value)
         if least is not None and most is not None and least > most:
             message = f"no value of '{key}' is allowed: 'min' {shown(low.value)} is above 'max' {shown(high.value)}"
-            yield _error(message, low, "exchange the two, or correct one")
+            yield _error(message, low, "swap the two, or correct one")
 
 
 def _limit_mistakes(setting: PodSetting, edge: str, limit: Node) -> Iterator[Problem]:

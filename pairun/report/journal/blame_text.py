@@ -22,7 +22,7 @@ def print_blame(text: JournalText, instances: Sequence[InstancePast]) -> None:
     """Print where the slowest instance spent its time, then the slowest instance of each task."""
     begun = [i for i in instances if i.phases]
     if not begun:
-        text.line("nothing was recorded that could have taken time")
+        text.line("no task, attempt or wait is recorded")
         return
     first = max(begun, key=lambda i: i.seconds)
     among = f", the slowest of {len(begun)} instances" if len(begun) > 1 else ""

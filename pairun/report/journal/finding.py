@@ -103,7 +103,7 @@ def _below(path: str, folder: Folder) -> list[JournalFile]:
         return journals
     if any(_is_run(os.path.join(path, n), folder) for n in names):
         return _below(_last_run(path, folder), folder)
-    what = "no instance has begun yet" if _is_run(path, folder) else "there is no journal in it"
+    what = "no instance has begun yet" if _is_run(path, folder) else "it contains no journal"
     raise _unreadable(
         path, what, f"name a {NAME}, a Pod's log directory, or a folder of pairun run"
     )

@@ -64,8 +64,8 @@ def stacked(side: str) -> Content:
         if not is_whole(path):
             roots.append(Root(path=path, layer="cluster"))
         elif n:
-            message = f"{path} is the root of a whole pairun, which has no other below it"
-            raise PairunError(Problem("PR801", message, hint="name it first"))
+            message = f"{path} is a complete content root, so it must be the first"
+            raise PairunError(Problem("PR801", message, hint="write it first"))
         else:
             roots = [Root(path=path, layer="built-in")]
     return Content(roots)

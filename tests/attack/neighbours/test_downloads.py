@@ -45,8 +45,8 @@ def redirecting() -> Iterator[http.server.HTTPServer]:
             (f"http://{host}/latest/meta-data/", "an address of this machine's link")
             for host in METADATA
         ),
-        ("file:///etc/passwd", "redirects to no usable address"),
-        ("gopher://127.0.0.1/", "redirects to no usable address"),
+        ("file:///etc/passwd", "redirects to an invalid address"),
+        ("gopher://127.0.0.1/", "redirects to an invalid address"),
     ],
 )
 def test_a_redirect_to_where_it_must_not_lead(

@@ -30,8 +30,8 @@ def test_too_many_questions_are_asked_again(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("answer", "id_", "words"),
     [
-        ((200, b"<html>"), "PR787", "the response is not an API server's"),
-        ((200, b"[" * 9999), "PR787", "the response is not an API server's"),
+        ((200, b"<html>"), "PR787", "the response is not from an API server"),
+        ((200, b"[" * 9999), "PR787", "the response is not from an API server"),
         (None, "PR787", "it closed the connection"),
         ((503, b"busy"), "PR788", "HTTP status 503"),
         (status(401, "Unauthorized"), "PR788", "does not accept this login"),

@@ -21,12 +21,12 @@ from tests.engines.kubernetes.samples import (
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (None, "there is no such file"),
-        ("", "not the YAML of a kubeconfig"),
-        (f"users: [{{token: {TOKEN}\n", "not the YAML of a kubeconfig (line"),
-        (f"- {TOKEN}\n", "not the YAML of a kubeconfig"),
+        (None, "the file does not exist"),
+        ("", "not a kubeconfig in YAML"),
+        (f"users: [{{token: {TOKEN}\n", "not a kubeconfig in YAML (line"),
+        (f"- {TOKEN}\n", "not a kubeconfig in YAML"),
         ("{}\n", "it has no current context"),
-        ("contexts: 5\n", "not the YAML of a kubeconfig"),
+        ("contexts: 5\n", "not a kubeconfig in YAML"),
         (f"users: [{{token: {TOKEN}}}]\ncontexts: [{{nix: {TOKEN}}}]\n", "not the YAML"),
     ],
 )
@@ -49,8 +49,8 @@ def test_a_kubeconfig_that_is_none(tmp_path: Path, text: str | None, words: str)
         ("http://x", "hree", "there is no context 'hree'"),
         ("http://x", "lost", "Expected object with name nowhere"),
         ("http://x", "stranger", "there is no user 'v' in it"),
-        ("", "here", "has no address of a server"),
-        ("localhost", "here", "has no address of a server"),
+        ("", "here", "has no server address"),
+        ("localhost", "here", "has no server address"),
     ],
 )
 def test_a_context_that_leads_nowhere(

@@ -39,7 +39,7 @@ EVICTED = {"type": "Evicted", "status": "True", "message": "preempted"}
         ({"status": {"conditions": [RESERVED, ADMITTED]}}, "suspended"),
         (None, "waiting for quota in queue research: Kueue has no Workload of this job"),
         (404, "waiting in queue research: the cluster has no Kueue that would start the job"),
-        (403, "waiting in queue research; why cannot be read: "),
+        (403, "waiting in queue research; cannot read the reason: "),
     ],
 )
 @pytest.mark.parametrize("served", ["v1beta1", "v1beta2"])

@@ -17,7 +17,7 @@ def test_the_refusal_names_the_number_that_fits() -> None:
     (problem,) = refusal.value.problems
     assert problem.id == "PR705"
     assert "8 instances do not fit on this machine: 7 do (too little of" in problem.message
-    assert problem.hint == "run fewer with --instances 7, or insist with --overcommit"
+    assert problem.hint == "run fewer with --instances 7, or run all of them with --overcommit"
 
 
 def test_this_machine_carries_some_instances_and_not_a_million() -> None:

@@ -187,7 +187,7 @@ def test_a_previous_of_somebody_else(tmp_path: pathlib.Path) -> None:
     _run_once(folder, "w-0")
     (folder / PREVIOUS).mkdir()
     (folder / PREVIOUS / "precious").write_text("x")
-    assert "did not make it" in _refused(folder)
+    assert "did not create it" in _refused(folder)
     assert (folder / PREVIOUS / "precious").exists()
     assert (folder / "w-0/result").exists()
 

@@ -204,11 +204,11 @@ def test_what_pairun_sets_itself_stays() -> None:
     with pytest.raises(PairunError):
         make_objects(job, options(job, "pod", pod), problems)
     assert sorted(p.message for p in problems.errors) == [
-        "'pairun/role' in 'labels' is pairun's own",
-        "'rest-server/port-scheduling-spec' in 'annotations' is pairun's own",
+        "'pairun/role' in 'labels' is reserved for pairun",
+        "'rest-server/port-scheduling-spec' in 'annotations' is reserved for pairun",
         "the volume 'two' cannot be mounted at '/usr/local/pai/x'",
         "the volume 'two' must have one kind",
-        "the volume name 'dshm' is pairun's own",
+        "the volume name 'dshm' is reserved for pairun",
         "two volumes at one mount point: '/a'",
     ]
 

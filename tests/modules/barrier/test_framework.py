@@ -51,7 +51,10 @@ def _going(found: Object) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (_other_pod, "2 of 2 tasks have addresses, but they name another Pod in place of this one"),
+        (
+            _other_pod,
+            "2 of 2 tasks have addresses, but they refer to another Pod instead of this one",
+        ),
         (_other_attempt, "attempt 2, and this Pod to 3"),
         (_going, "1 of 2 tasks have addresses; missing: w-1"),
         (lambda f: f.update(status=None), "0 of 2 tasks"),
@@ -81,7 +84,7 @@ def test_a_status_that_does_not_count(
     ("change", "says"),
     [
         (lambda f: f["metadata"].update(deletionTimestamp="now"), "is being deleted"),
-        (lambda f: f["metadata"].update(uid="other"), "is a later one than"),
+        (lambda f: f["metadata"].update(uid="other"), "is newer than"),
         (lambda f: f.update(spec=None), "is not a Framework"),
         (lambda f: f["spec"]["taskRoles"][0].update(taskNumber=0), "does not belong to its job"),
         (lambda f: f["spec"]["taskRoles"][0].update(taskNumber=None), "is not a Framework"),
@@ -160,12 +163,12 @@ def _waiting(reason: str, message: str | None = None) -> Object:
                                         "message": "no\nroom"}]}},
             "unscheduled: no room",
         ),
-        ({"status": _waiting("ContainerCreating")}, "being made: image, volumes, network"),
+        ({"status": _waiting("ContainerCreating")}, "being created: image, volumes, network"),
         ({"status": _waiting("ErrImagePull", "denied")}, "app: ErrImagePull, denied"),
         ({"status": _waiting("CreateContainerConfigError")}, "app: CreateContainerConfigError"),
         ({"status": {"phase": "Failed", "reason": "Evicted"}}, "failed: Evicted"),
         ({"spec": {"nodeName": "n"}, "status": None}, "it has no address yet"),
-        ({"status": {"podIP": "10.0.0.1"}, "spec": {"nodeName": "n"}}, "only just got its address"),
+        ({"status": {"podIP": "10.0.0.1"}, "spec": {"nodeName": "n"}}, "received its address a moment ago"),
     ],
 )  # fmt: skip
 def test_why_a_task_is_missing(

@@ -210,7 +210,7 @@ TABLE: list[dict[str, Any]] = [
         "args": {"dest": "{tmp}/f"},
         "files": {"{tmp}/f": "mine"},
         "verdict": "no_change",
-        "because": "not looked at",
+        "because": "does not check its content",
         "leaves": {"{tmp}/f": "mine"},
     },
     {
@@ -277,9 +277,9 @@ def test_many_files(harness: Harness, site: Site) -> None:
         ({"url": "ftp://x/a", "dest": "/x"}, "'url' must be an http or https address, not ftp"),
         ({"url": "file:///etc/passwd", "dest": "/x"}, "http or https address, not file"),
         ({"url": "example.com/a", "dest": "/x"}, "'url' must be an http or https address"),
-        ({"url": "http://u:p@h/a", "dest": "/x"}, "they go into 'headers', as Authorization"),
-        ({"url": "http://h:99999999/a", "dest": "/x"}, "a port that cannot be one"),
-        ({"url": "http://h:port/a", "dest": "/x"}, "a port that cannot be one"),
+        ({"url": "http://u:p@h/a", "dest": "/x"}, "put them into 'headers', as Authorization"),
+        ({"url": "http://h:99999999/a", "dest": "/x"}, "an invalid host or port"),
+        ({"url": "http://h:port/a", "dest": "/x"}, "an invalid host or port"),
         ({"url": "http:///a", "dest": "/x"}, "'url' names no server"),
         ({"files": [{"url": "ftp://x", "dest": "/x"}]}, "files.0: 'url' must be an http"),
         ({"files": [{"url": "http://h", "dst": "/x"}]}, "there is no 'dst'"),
@@ -555,9 +555,9 @@ def test_a_wrong_sum(get: Callable[..., Any], dest: Path) -> None:
         (says(410), "permanent", "answered 410", None),
         (says(418), "permanent", "answered 418", None),
         (says(206, b"x", Content_Range="bytes 0-0/1"), "permanent", "answered 206", None),
-        (says(302), "permanent", "redirects to no usable address", None),
-        (says(302, Location="ftp://example.com/"), "permanent", "no usable address", None),
-        (says(302, Location="http://h:99999/"), "permanent", "no usable address", None),
+        (says(302), "permanent", "redirects to an invalid address", None),
+        (says(302, Location="ftp://example.com/"), "permanent", "an invalid address", None),
+        (says(302, Location="http://h:99999/"), "permanent", "an invalid address", None),
     ],
     ids=lambda v: str(v) if isinstance(v, str) else "",
 )
@@ -772,7 +772,7 @@ def test_an_archive_takes_nobodys_place(harness: Harness, site: Site) -> None:
     (harness.tmp / "d/mine").write_text("mine")
     failure = harness.run("download", args).failure
     assert failure is not None
-    assert "holds what no download has unpacked there" in failure.message
+    assert "its content is not from a download" in failure.message
     assert (harness.tmp / "d/mine").read_text() == "mine"
     (harness.tmp / "d/mine").unlink()
     assert harness.run("download", args).failure is None

@@ -105,7 +105,7 @@ def test_lfs_without_git_lfs_is_said(
     failure = harness.run("git_clone", args, without_lfs).failure
     assert failure is not None
     assert (failure.kind, failure.fault) == ("permanent", "platform")
-    assert "git-lfs is not here" in failure.message
+    assert "git-lfs is missing" in failure.message
     assert harness.run("git_clone", {**args, "lfs": False}, without_lfs).failure is None
     assert (harness.pai_dir / "code" / "weights.bin").read_text() == POINTER
 

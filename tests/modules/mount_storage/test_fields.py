@@ -19,7 +19,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({**NFS, "path": "mnt"}, "'path' must be an absolute path"),
     ({**NFS, "path": "/"}, "'path' must be an absolute path below /"),
     ({**NFS, "path": "/mnt/../etc"}, "without '..'"),
-    ({**NFS, "subdir": "../other"}, "'subdir' must not lead out"),
+    ({**NFS, "subdir": "../other"}, "'subdir' must not contain '..'"),
     ({**NFS, "subdir": Secret("x")}, "'subdir' shows in the mount table"),
     ({**NFS, "server": "host:/x,soft"}, "'server' must be only a host's name or address"),
     ({**NFS, "options": "soft"}, "'options' must be a list"),

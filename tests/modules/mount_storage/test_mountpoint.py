@@ -22,7 +22,7 @@ def test_without_storages_there_is_nothing_to_do(harness: Harness) -> None:
     """The task is skipped with the reason."""
     skip = harness.run("mount_storage", {}).skip
     assert skip is not None
-    assert "no storage is named" in skip.because
+    assert "no storage is given" in skip.because
 
 
 TABLE: list[dict[str, Any]] = [
@@ -166,7 +166,7 @@ def test_a_link_in_a_sub_directory_is_not_followed(harness: Harness) -> None:
     (harness.tmp / "source" / "home").symlink_to("/etc")
     failure = harness.run("mount_storage", {"storages": [{**LOCAL, "subdir": "home/x"}]}).failure
     assert failure is not None
-    assert "a link stands on the way" in failure.message
+    assert "a link is in its path" in failure.message
     assert mounted(harness) == []
     assert not Path("/etc/x").exists()
 

@@ -179,7 +179,7 @@ TABLE: list[dict[str, Any]] = [
     {"what": "a cache that is not enough is logged, and the network is used", "names": ["rsync"],
      "cache": ["rsync/rsync_1_amd64.deb"], "steps": [[100, "E: Unmet dependencies"]],
      "asked": ["apt-get install {cache}/rsync/rsync_1_amd64.deb", "apt-get install rsync"],
-     "log": "is not enough: E: Unmet dependencies"},
+     "log": "does not have all packages: E: Unmet dependencies"},
     {"what": "a part from the cache", "names": ["rsync", "less"], "cache": ["rsync/rsync_1_amd64.deb", "less/x.rpm"],
      "asked": ["apt-get install {cache}/rsync/rsync_1_amd64.deb", "apt-get install less"],
      "message": "2 packages installed, 1 from "},

@@ -149,7 +149,7 @@ def test_all_pass_together(gang: Gang) -> None:
     last = gang.begin(count - 1)[1]
     for connection in (*early, last):
         kind, message = told(connection)
-        assert (kind, message.split(" after")[0]) == ("ok", "all 20 instances are reached by ssh")
+        assert (kind, message.split(" after")[0]) == ("ok", "all 20 instances were reached by ssh")
 
 
 def test_it_stays_open(gang: Gang) -> None:
@@ -191,7 +191,7 @@ def test_an_instance_that_nobody_asks(gang: Gang) -> None:
     # What the task may take bounds the wait, with time left to say it.
     context = HostContext(instance.env, str(instance.pai_dir), time.monotonic() + 7.0)
     with pytest.raises(
-        Failure, match=r"worker-0 \(it has not said that all instances are reached\)"
+        Failure, match=r"worker-0 \(it has not reported that it reached all instances\)"
     ):
         module.check(context)
 
@@ -213,7 +213,7 @@ def test_one_that_restarts_is_reached_again(gang: Gang) -> None:
 
 @pytest.mark.parametrize(
     ("args", "says"),
-    [({"wanted": "false"}, r"\(jobssh\) is not asked for"), ({}, "this is the only instance")],
+    [({"wanted": "false"}, r"\(jobssh\) is off"), ({}, "this is the only instance")],
 )
 def test_nothing_to_wait_for(gang: Gang, args: dict[str, Any], says: str) -> None:
     """Not wanted, or nobody else there."""
@@ -246,12 +246,12 @@ def test_without_a_pair(gang: Gang) -> None:
 
 @pytest.mark.parametrize("given", ["soon", "-1", 0, "nan"])
 def test_a_time_that_is_none(gang: Gang, given: Any) -> None:
-    """What is no number of minutes is the user's mistake."""
+    """What is not a number of minutes is the user's mistake."""
     gang.make(2)
     gang.start_sshd(0)
     module = gang.harness.make("ssh_barrier", {"timeout_min": given})
     assert isinstance(module, CheckModule)
-    with pytest.raises(Failure, match="no number of minutes"):
+    with pytest.raises(Failure, match="not a number of minutes"):
         module.check(gang.instances[0].context())
 
 

@@ -33,11 +33,11 @@ def test_a_file_of_the_mounted_secret(bundled: Place) -> None:
     ("line", "says"),
     [
         (f'command="rm -rf /" {key()}', "has options in front of the key"),
-        (f"no-pty,{key()}", "is no public key"),
+        (f"no-pty,{key()}", "is not a public key"),
         ("ssh-rsa AAAA", "begins as a key of type ssh-rsa"),
         (key().replace("ssh-ed25519", "ssh-rsa"), "begins as a key of type ssh-rsa"),
-        (key(kind="ssh-dss"), "is no public key"),
-        ("-----BEGIN OPENSSH PRIVATE KEY-----\nc2VjcmV0\n", "is a part of a private key"),
+        (key(kind="ssh-dss"), "is not a public key"),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----\nc2VjcmV0\n", "is part of a private key"),
     ],
 )
 def test_what_is_no_key(line: str, says: str) -> None:

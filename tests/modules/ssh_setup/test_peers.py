@@ -25,7 +25,7 @@ def test_names_that_are_taken(bundled: Place) -> None:
     config = (bundled.folder / "config").read_text()
     assert "Host ab-0 a_b-0\n" in config
     assert "Host x-0\n" in config
-    assert any("the alias ab-0 is somebody else's" in line for line in bundled.harness.log)
+    assert any("the alias ab-0 belongs to another instance" in line for line in bundled.harness.log)
 
 
 def test_peers_without_an_address(bundled: Place) -> None:

@@ -61,5 +61,5 @@ def test_without_any_sshd(place: Place) -> None:
     context = place.harness.world(place.env, answers=answers).ctx
     module = place.harness.make("ssh_setup", {"jobssh": True})
     assert isinstance(module, StateModule)
-    with pytest.raises(Permanent, match="there is no sshd"):
+    with pytest.raises(Permanent, match="sshd is missing"):
         module.apply(context)

@@ -40,13 +40,13 @@ def test_a_home_is_never_touched(bundled: Place) -> None:
 @pytest.mark.parametrize(
     ("args", "env", "says"),
     [
-        ({}, {}, "neither keys of people nor ssh between the instances"),
-        ({"jobssh": "False", "userssh": {}}, {}, "neither keys of people"),
-        ({"userssh": {"value": key()}}, {}, "neither keys of people"),
+        ({}, {}, "neither keys of users nor ssh between the instances"),
+        ({"jobssh": "False", "userssh": {}}, {}, "neither keys of users"),
+        ({"userssh": {"value": key()}}, {}, "neither keys of users"),
         (
             {"userssh": {"type": "custom", "value": "x"}},
             {},
-            "nobody could log in: userssh.value, line 1: it is no public key",
+            "no user could log in: userssh.value, line 1: it is not a public key",
         ),
         (
             {"userssh": {"type": "custom", "value": key()}},
