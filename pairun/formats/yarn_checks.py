@@ -94,7 +94,7 @@ def warn_of_losses(document: Node, problems: Problems) -> None:
     """Warn of settings that no longer have an effect, other than folders and variables."""
     problems.warning(
         "PR738",
-        "this is a job of OpenPAI on YARN; pairun reads it as protocol v2",
+        "this is a job of OpenPAI on YARN, read as protocol v2",
         (document.get("jobName") or document).place,
         "print the converted job with `pairun convert FILE`",
     )

@@ -202,7 +202,7 @@ TABLE: list[dict[str, Any]] = [
      "smi": "WARNING: infoROM is corrupted at gpu 0000:10:00.0\n" + report("535.1", gpu(0, new())),
      "code": 14, "failure": "permanent", "says": "nvidia-smi ended with 14: a GPU's infoROM is corrupted"},
     {"what": "a report that is cut off", "smi": report("535.1", gpu(0, new()))[:-80],
-     "failure": "permanent", "says": "cannot be read: it is incomplete"},
+     "failure": "permanent", "says": "nvidia-smi: it is incomplete"},
     {"what": "no XML", "smi": "hello\n", "failure": "permanent", "says": "it is not an XML report"},
     {"what": "entities that grow", "smi": LAUGHS, "failure": "permanent", "says": "declares entities"},
     {"what": "elements without end", "smi": report("1", "<a>" * 100), "failure": "permanent",

@@ -17,7 +17,7 @@ TABLE: list[dict[str, Any]] = [
         "what": "no time is no hold",
         "args": {"time": "0s"},
         "verdict": "no_change",
-        "because": "no time",
+        "because": "no hold time",
         "review": "no_change",
     },
     {

@@ -241,8 +241,8 @@ def bad_root(desk: Desk, module: str, task: str = "bad: {number: 1}") -> Path:
             "'number' with a type that YAML does not have: set[int]",
         ),
         ("number: int", "number: list", "'number' with a type that YAML does not have: list"),
-        ("number: int", "number: dict[int, str]", "'number' a type that YAML has not"),
-        ("number: int =", "number =", "'number' no type"),
+        ("number: int", "number: dict[int, str]", "'number' with a type that YAML does not have"),
+        ("number: int =", "number =", "'number' without a type"),
         ("default=1", "factory=lambda: 1 // 0", "arguments that cannot be read: ZeroDivisionError"),
     ],
 )
@@ -268,7 +268,7 @@ def test_a_check_module_checks(tmp_path: Path) -> None:
     ("old", "new", "says"),
     [
         ("", "", "ZeroDivisionError"),
-        ("return no_change", "return print", "plan returned NoneType, no verdict"),
+        ("return no_change", "return print", "plan returned NoneType, not a verdict"),
         ("return 1 // (self.number - 1)", "raise SystemExit(3)", "SystemExit: 3"),
     ],
 )

@@ -112,7 +112,7 @@ def test_an_unknown_plugin_names_the_nearest(desk: Desk) -> None:
         ("summary: S\nruntime: [{name: N, cmd: {argv: [a], x: 1}}]\n", "PR604", "no argument 'x'"),
         ("summary: S\nruntime: [{name: '{{ parameters.no }}', cmd: {argv: [a]}}]\n", "PR301", "parameters.no"),
         ("summary: [\n", "PR101", "not YAML"),
-        ("summary: S\nparameters: {$ref: 'http://127.0.0.1:9/schema'}\n", "PR512", "does not hold"),
+        ("summary: S\nparameters: {$ref: 'http://127.0.0.1:9/schema'}\n", "PR512", "does not define"),
     ],
 )  # fmt: skip
 def test_a_spec_with_mistakes(desk: Desk, spec: str, id_: str, says: str) -> None:
@@ -179,7 +179,7 @@ def test_parameters_that_do_not_fit_bring_nothing_else(desk: Desk) -> None:
     use = "- {plugin: greet, parameters: {woh: anna}}\n"
     (problem,) = desk.problems(desk.job(patch, plugins=use), root)
     assert (problem.id, problem.message) == ("PR512", "'who' is missing")
-    assert problem.hint == "did you mean 'who' by 'woh'?"
+    assert problem.hint == "did you mean 'who' instead of 'woh'?"
 
 
 def test_a_problem_in_a_spec_names_the_jobs_line_too(desk: Desk) -> None:

@@ -337,7 +337,7 @@ def test_members_whose_parent_dies_go_back_to_the_leader(
     ]
     for parent in parents:
         assert parent.stdout is not None
-        assert "are here" in parent.stdout.readline()
+        assert "are present" in parent.stdout.readline()
     # The first to come are parents; these hold their places without being able to.
     holders = [Speaker((job.address or ("", 0))[:2]) for _ in range(62)]
     for n, holder in enumerate(holders, 2):
@@ -405,7 +405,7 @@ def test_the_state_of_another_attempt_is_left(gathering: Make, tmp_path: pathlib
 def test_without_a_key_there_is_a_hint_and_no_roster(
     gathering: Make, background: Background
 ) -> None:
-    """The leader tells when all say that they are here; no value is taken from anybody."""
+    """The leader tells when all say that they are present; no value is taken from anybody."""
     job = gathering(2)
     address = job.lead(key=None)
     waits = background(lambda: job.join(1, key=None))

@@ -27,7 +27,10 @@ from tests.engines.kubernetes.samples import (
         (f"- {TOKEN}\n", "not a kubeconfig in YAML"),
         ("{}\n", "it has no current context"),
         ("contexts: 5\n", "not a kubeconfig in YAML"),
-        (f"users: [{{token: {TOKEN}}}]\ncontexts: [{{nix: {TOKEN}}}]\n", "not the YAML"),
+        (
+            f"users: [{{token: {TOKEN}}}]\ncontexts: [{{nix: {TOKEN}}}]\n",
+            "not a kubeconfig in YAML",
+        ),
     ],
 )
 def test_a_kubeconfig_that_is_none(tmp_path: Path, text: str | None, words: str) -> None:

@@ -282,7 +282,7 @@ def test_many_files(harness: Harness, site: Site) -> None:
         ({"url": "http://h:port/a", "dest": "/x"}, "an invalid host or port"),
         ({"url": "http:///a", "dest": "/x"}, "'url' names no server"),
         ({"files": [{"url": "ftp://x", "dest": "/x"}]}, "files.0: 'url' must be an http"),
-        ({"files": [{"url": "http://h", "dst": "/x"}]}, "there is no 'dst'"),
+        ({"files": [{"url": "http://h", "dst": "/x"}]}, "unknown key 'dst'"),
         ({"files": [{"url": "http://h", "dest": "/x", "mode": "999"}]}, "must be octal"),
         (
             {"files": [{"url": "http://h", "dest": "/x"}] * 2},
@@ -663,7 +663,7 @@ def test_no_room(
     monkeypatch.setattr(os, "fstatvfs", lambda _: Full)
     failure = get().failure
     assert failure.kind == "transient"
-    assert "it needs 1 MiB more, and its file system has 3 KiB left" in failure.message
+    assert "it needs 1 MiB more, and its file system has 3 KiB free" in failure.message
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")

@@ -130,7 +130,7 @@ def test_a_server_that_is_away_costs_no_clone(harness: Harness, served: Served) 
     module: Any = harness.make("git_clone", args)
     verdict = module.plan(module.probe(harness.context()))
     assert verdict.kind == "no_change"
-    assert "cannot check for newer commits: the git server has an error" in verdict.because
+    assert "cannot check for newer commits: the git server has an internal error" in verdict.because
 
 
 def test_a_commit_needs_no_server(harness: Harness, served: Served) -> None:
