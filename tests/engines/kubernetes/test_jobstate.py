@@ -166,7 +166,7 @@ def test_a_workload_on_which_no_controller_acts(engine: str, kind: str, controll
     made = {"metadata": {"creationTimestamp": "2024-01-01T00:00:00Z"}}
     assert state_of(objects(engine, made), "d", ()).because == (
         f"no controller has acted on {kind} mnist since 2024-01-01T00:00:00Z: "
-        f"does {controller} run?"
+        f"check that {controller} runs"
     )
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     assert (
