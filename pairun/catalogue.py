@@ -23,8 +23,8 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "Correct the text at the caret; indentation and quotes are the usual causes.",
     ),
     ("PR102", "not UTF-8", "Save the file as UTF-8."),
-    ("PR103", "too large", "No text that pairun reads may be larger than 4 MiB."),
-    ("PR104", "nested too deeply", "Nothing that pairun reads needs more than 64 levels."),
+    ("PR103", "too large", "Make the file smaller than 4 MiB."),
+    ("PR104", "nested too deeply", "Use at most 64 levels."),
     ("PR105", "aliases expand to too much", "Write the repeated part out, or use fewer aliases."),
     ("PR106", "a key is given twice", "Keep one of the two; the second would silently win."),
     (
@@ -38,7 +38,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("PR201", "unknown keyword", "See `pairun doc keywords` for all of them."),
     ("PR203", "not exactly one module", "A task uses one module; write two tasks."),
     ("PR204", "a value of the wrong kind", "See `pairun doc KEYWORD` or `pairun doc MODULE`."),
-    ("PR205", "missing", "Add what is named."),
+    ("PR205", "missing", "Add the key that the message names."),
     (
         "PR206",
         "an id used twice",
@@ -47,14 +47,14 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR207",
         "a combination without effect",
-        "Remove one of the two, or add what gives it an effect.",
+        "Remove one of the two, or add the key that the message asks for.",
     ),
     (
         "PR208",
         "a task after user_command",
         "user_command is the last task of its phase; use on_exit.",
     ),
-    ("PR209", "a keyword of another tool", "Use the pairun keyword that is named."),
+    ("PR209", "a keyword of another tool", "Use the pairun keyword that the message names."),
     ("PR210", "not a duration", "Durations carry a unit: 500ms, 10s, 5m, 1h30m."),
     (
         "PR211",
@@ -63,7 +63,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     ("PR212", "not allowed in this phase", "See the module's phases in `pairun doc MODULE`."),
     ("PR213", "a name that is taken", "A module or plugin cannot have the name of a keyword."),
-    ("PR214", "a deprecated argument", "Use the task keyword that is named."),
+    ("PR214", "a deprecated argument", "Use the task keyword that the message names."),
     (
         "PR215",
         "bounds that no value fits",
@@ -78,7 +78,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "an expression that costs too much",
         "Expressions are for small decisions; compute in a task.",
     ),
-    ("PR305", "an expression failed", "The values do not fit the expression."),
+    ("PR305", "an expression failed", "Check the types of its values."),
     (
         "PR306",
         "a tag of the job protocol in an expression layer",
@@ -91,14 +91,14 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "not permitted by the cluster's policy",
         "Ask for what the policy allows, or ask the operator.",
     ),
-    ("PR403", "the task is locked", "No layer above may touch a locked task."),
+    ("PR403", "the task is locked", "Layers above the one that locks a task cannot change it."),
     ("PR404", "not a patch", "An entry is one of patch, disable, before, after, append."),
     ("PR406", "policy does not make sense", "See docs/policy.md."),
     # 5xx: job protocol
     ("PR501", "not a job of protocol v2", "See docs/jobs.md."),
     ("PR502", "unknown key", "Keys of the job protocol are fixed; remove it or correct it."),
     ("PR503", "a value of the wrong kind", "Write a value of the kind that the message names."),
-    ("PR504", "missing", "Add what is named."),
+    ("PR504", "missing", "Add the key that the message names."),
     ("PR505", "no such prerequisite", "Name one that the job's prerequisites list has."),
     ("PR506", "prerequisites require each other in a circle", "Break the circle."),
     (
@@ -120,7 +120,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR516",
         "text that the shell cannot read",
-        "Correct the script at the caret: `bash -n` says the same of it.",
+        "Correct the script at the caret; `bash -n` reports the same error.",
     ),
     # 6xx: content roots and modules
     (
@@ -152,8 +152,8 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "PR705",
-        "more instances than this machine can carry",
-        "Run fewer with --instances; --overcommit runs them all the same.",
+        "more instances than this machine has resources for",
+        "Run fewer with --instances, or run them anyway with --overcommit.",
     ),
     (
         "PR706",
@@ -166,7 +166,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "a value of the wrong kind in a plain Pod's settings",
         "Write a value of the kind that the message names.",
     ),
-    ("PR713", "missing in a plain Pod's settings", "Add what is named."),
+    ("PR713", "missing in a plain Pod's settings", "Add the key that the message names."),
     (
         "PR714",
         "text that lost its line ends",
@@ -188,7 +188,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "a file on the shared volume is not trusted",
         "Mount settings, or keep them in the image and set PAI_CONFIG_DIR.",
     ),
-    ("PR719", "a setting without effect", "Remove it, or what takes its place."),
+    ("PR719", "a setting without effect", "Remove it, or the setting that overrides it."),
     (
         "PR720",
         "nearly a program of OpenPAI",
@@ -203,7 +203,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR732",
         "something of YARN that protocol v2 has no place for",
-        "See docs/jobs.md for what takes its place.",
+        "See docs/jobs.md for the replacement.",
     ),
     (
         "PR733",
@@ -213,10 +213,10 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR734",
         "a value that cannot be exported as it is",
-        "Take the quote, backslash or control character out of it.",
+        "Remove the quote, backslash or control character.",
     ),
     ("PR735", "not a Framework", "Give one Framework object, as kubectl prints it."),
-    ("PR736", "a Framework that cannot be read", "Write the object to the file again, whole."),
+    ("PR736", "a Framework that cannot be read", "Save the whole object to the file again."),
     (
         "PR737",
         "the values of secrets are unknown",
@@ -233,7 +233,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "a value of the wrong kind in an exit spec",
         "Write a value of the kind that the message names.",
     ),
-    ("PR743", "missing in an exit spec", "Add what is named."),
+    ("PR743", "missing in an exit spec", "Add the key that the message names."),
     (
         "PR744",
         "an empty pattern in an exit spec",
@@ -242,44 +242,44 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR745",
         "a regular expression in an exit spec that cannot be used",
-        "Correct it; Go's syntax counts.",
+        "Correct it; the syntax is Go's.",
     ),
     (
         "PR770",
         "no API server that this Pod can ask",
-        "See docs/barrier.md: the Pod's address, token and authority of the API server.",
+        "See docs/barrier.md: the Pod needs the API server's address, a token and the CA certificate.",
     ),
     ("PR771", "no such Framework", "It was deleted; submit the job again."),
     (
         "PR772",
         "the API server refuses this Pod",
-        "Grant the right that is named, or give the Pod a token that counts.",
+        "Grant the right that the message names, or give the Pod a valid token.",
     ),
     (
         "PR773",
         "the API server did not answer in time",
-        "See whether it is up, and reachable from the node.",
+        "Check that it is up and reachable from the node.",
     ),
     ("PR774", "a setting of the barrier that cannot be used", "Correct the variable, or unset it."),
     (
         "PR775",
         "the members of a job did not meet in time",
-        "Look at the Pods that are named: what do they wait for? See docs/rendezvous.md.",
+        "Check what the Pods in the message wait for; see docs/rendezvous.md.",
     ),
     (
         "PR776",
         "the job's leader refuses this member",
-        "It belongs to another attempt, or asks for what cannot be; see docs/rendezvous.md.",
+        "The member belongs to another attempt, or its request is invalid; see docs/rendezvous.md.",
     ),
     (
         "PR777",
         "the port of the rendezvous is taken",
-        "Another process of the node has it; see docs/rendezvous.md for how it is chosen.",
+        "Another process on the node uses the port; docs/rendezvous.md says how pairun chooses it.",
     ),
     (
         "PR778",
         "the job has no key",
-        "Make the job's objects with `pairun manifest`, which adds a Secret with a key.",
+        "Create the job's objects with `pairun manifest`, which adds a Secret with a key.",
     ),
     (
         "PR779",
@@ -294,9 +294,9 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR781",
         "a newer Kubernetes is needed",
-        "Choose another engine, or leave out of the job what needs it.",
+        "Choose another engine, or remove from the job what needs it.",
     ),
-    ("PR782", "missing for a manifest", "Give what is named."),
+    ("PR782", "missing for a manifest", "Give the option that the message names."),
     (
         "PR783",
         "a name or a size that Kubernetes refuses",
@@ -310,7 +310,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR785",
         "the Kubernetes client is missing",
-        "Install pairun again: the client is one of its dependencies.",
+        "Reinstall pairun: the client is one of its dependencies.",
     ),
     (
         "PR786",
@@ -320,22 +320,22 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR787",
         "an API server that cannot be reached",
-        "See the server's address in the kubeconfig, and whether the cluster is up.",
+        "Check the server's address in the kubeconfig, and that the cluster is up.",
     ),
     (
         "PR788",
         "the API server refuses",
-        "Log in again, ask for the right that is named, or correct what it names.",
+        "Log in again, ask for the right that the message names, or correct the object.",
     ),
     (
         "PR789",
         "no such job in the cluster, or one already",
-        "See the name, the namespace and the context.",
+        "Check the name, the namespace and the context.",
     ),
     (
         "PR796",
         "a Pod Security profile forbids what the job asks for",
-        "Leave out what is named, or choose another profile; see docs/pod.md.",
+        "Remove the settings that the message names, or choose another profile; see docs/pod.md.",
     ),
     ("PR790", "unknown key in diagnosis rules", "See docs/diagnosis.md for the keys."),
     (
@@ -343,7 +343,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "a value of the wrong kind in diagnosis rules",
         "Write a value of the kind that the message names.",
     ),
-    ("PR792", "missing in diagnosis rules", "Add what is named."),
+    ("PR792", "missing in diagnosis rules", "Add the key that the message names."),
     (
         "PR793",
         "diagnosis rules refer to an unknown rule",
@@ -352,12 +352,12 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR794",
         "a rule of the diagnosis that cannot be used",
-        "Correct the pattern or the sample that is named; until then pairun ignores the rule.",
+        "Correct the pattern or the sample that the message names; until then pairun ignores the rule.",
     ),
     (
         "PR795",
         "no class of failure has an exit code",
-        "Give some in a content root: exit_codes in a file of its folder diagnosis.",
+        "Define exit codes in a content root: `exit_codes` in a file of its folder diagnosis.",
     ),
     (
         "PR797",
@@ -395,7 +395,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR824",
         "a barrier that could never pass, or whose gang is unknown",
-        "Leave out --barrier, or say what the message asks for; see docs/inject.md.",
+        "Remove --barrier, or give what the message asks for; see docs/inject.md.",
     ),
     (
         "PR825",
@@ -411,14 +411,14 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR828",
         "rights that an injected Pod lacks",
-        "Name a service account with --service-account, or let pairun make one.",
+        "Name a service account with --service-account, or let pairun create one.",
     ),
     ("PR810", "a journal that cannot be read", "See docs/report.md for what can be given."),
     ("PR811", "a page that cannot be written", "Name a file in a folder that exists and has room."),
     (
         "PR812",
-        "a start that cannot be written",
-        "Choose another name or folder; no file is replaced.",
+        "a new file that cannot be written",
+        "Choose another name or folder; pairun replaces no file.",
     ),
     (
         "PR813",

@@ -1,4 +1,4 @@
-"""More instances than the machine can carry are refused."""
+"""More instances than the machine has resources for are refused."""
 
 from __future__ import annotations
 
