@@ -23,3 +23,19 @@ def test_warnings_of_plans_are_shown(job: Any, launch: Any, tmp_path: pathlib.Pa
     run = launch("--no-namespace", "--root", str(root))
     assert run.end() == 0
     assert sum(line.startswith("warning[PR214]") for line in run.lines) == 1
+
+
+def test_locked_tasks_do_not_stop_the_engine(job: Any, launch: Any, tmp_path: pathlib.Path) -> None:
+    """A cluster locks tasks against jobs; `pairun run` still adapts them to this machine."""
+    root = tmp_path / "root"
+    (root / "playbooks").mkdir(parents=True)
+    (root / "playbooks" / "init.yaml").write_text(
+        "phase: init\n"
+        "patches:\n"
+        "- {patch: image_check, locked: true}\n"
+        "- {patch: barrier, locked: true}\n"
+    )
+    job.role("w", "echo ran")
+    run = launch("--no-namespace", "--root", str(root))
+    assert run.end() == 0, run.text
+    assert "ran" in run.said("w-0")
