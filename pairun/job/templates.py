@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pairun.errors import Place, Problems
@@ -121,6 +121,28 @@ def unresolved_tags(text: str, secrets: Node | None) -> list[str]:
     tags = (m[0] for m in _ANY_TAG.finditer(text))
     known = ((t, TAG.fullmatch(t)) for t in tags)
     return [t for t, tag in known if tag is None or _secret(tag_key(tag), secrets) is None]
+
+
+def undefined_tags(job: Job, role: Role) -> Iterator[tuple[Node, str]]:
+    """The tags of a role's command that nothing defines, each with its text in the job file.
+
+    A job whose secrets are unknown yields no tag of ``$secrets``.
+    """
+    commands = command_nodes(job, role)
+    written = [{_spelled(t): t for t in unresolved_tags(c.value, None)} for c in commands]
+    for tag in unresolved_tags(user_command(job, role), job.secrets):
+        spelled = _spelled(tag)
+        if job.secrets_unknown and spelled.startswith("$secrets."):
+            continue  # one warning covers them all
+        holding = zip(commands, written, strict=True)
+        yield next(
+            ((c, tags[spelled]) for c, tags in holding if spelled in tags), (commands[0], tag)
+        )
+
+
+def _spelled(tag: str) -> str:
+    # Rendering writes indices in dotted form and normalizes spaces.
+    return re.sub(r"\[(\d+)\]", r".\1", tag[2:-2].strip())
 
 
 def _secret(key: str | None, secrets: Node | None) -> Node | None:

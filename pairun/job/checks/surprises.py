@@ -13,8 +13,7 @@ from pairun.job.templates import (
     chosen_prerequisites,
     command_nodes,
     tag_place,
-    unresolved_tags,
-    user_command,
+    undefined_tags,
 )
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
@@ -85,16 +84,7 @@ def _instances(count: int) -> str:
 
 
 def _tags(job: Job, role: Role) -> Iterator[Problem]:
-    commands = command_nodes(job, role)
-    written = [{_spelled(t): t for t in unresolved_tags(c.value, None)} for c in commands]
-    for tag in unresolved_tags(user_command(job, role), job.secrets):
-        spelled = _spelled(tag)
-        if job.secrets_unknown and spelled.startswith("$secrets."):
-            continue  # one warning covers them all
-        holding = zip(commands, written, strict=True)
-        node, shown = next(
-            ((c, tags[spelled]) for c, tags in holding if spelled in tags), (commands[0], tag)
-        )
+    for node, shown in undefined_tags(job, role):
         yield _warning(
             "PR904",
             f"nothing defines {shown}, and the command keeps it",
@@ -122,11 +112,6 @@ def _tag_hint(tag: str, job: Job, role: Role) -> str:
     ]
     near = nearest(key, known)
     return f"did you mean <% ${near} %>?" if near else "define it under parameters or secrets"
-
-
-def _spelled(tag: str) -> str:
-    # Rendering writes indices in dotted form and normalizes spaces.
-    return re.sub(r"\[(\d+)\]", r".\1", tag[2:-2].strip())
 
 
 def _image(role: Role) -> Iterator[Problem]:

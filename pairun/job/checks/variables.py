@@ -11,7 +11,7 @@ from pairun.formats.shell.reading import read_shell
 from pairun.job.planning import RolePlan
 from pairun.job.scripts import command_script
 from pairun.module import Secret
-from pairun.plan import USER_COMMAND, Plan
+from pairun.plan import USER_COMMAND, Plan, Task
 
 _SHELL = re.compile(
     r"_|BASH\w*|COLUMNS|DIRSTACK|EPOCH(?:REALTIME|SECONDS)|EUID|FUNCNAME|GROUPS|HOME|HOST(?:NAME|TYPE)"
@@ -56,7 +56,7 @@ def variable_warnings(plan: RolePlan, *, other_settings: bool = False) -> Iterat
     )
     if runtime is None or command is None or command.args.get("nounset") is False:
         return
-    exported = _exported(runtime)
+    exported = _exported(runtime, command)
     if exported is None or not isinstance(command.args.get("script"), str | Secret):
         return
     script = command_script(plan.job, plan.role)
@@ -84,9 +84,9 @@ def _is_known(name: str, *, other_settings: bool) -> bool:
     return outside or (other_settings and name.isupper())
 
 
-def _exported(runtime: Plan) -> set[str] | None:
-    """The variables that scripts set before the command; None if unknown."""
-    names: set[str] = set()
+def _exported(runtime: Plan, command: Task) -> set[str] | None:
+    """The variables that the command's task and scripts before it set; None if unknown."""
+    names = {*command.environment}
     for task in runtime.tasks():
         if task.when is False or not task.args.get("export"):
             continue

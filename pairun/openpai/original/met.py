@@ -11,7 +11,7 @@ import attrs
 from pairun.errors import Place
 from pairun.job.model import Job, Role
 from pairun.job.plugins import prerequisites_of
-from pairun.job.templates import TAG, command_nodes, tag_key, unresolved_tags
+from pairun.job.templates import TAG, command_nodes, tag_key, undefined_tags
 from pairun.module import Secret, reveal
 from pairun.openpai.original.parameters import InitFails, documents, listed_plugins, passed_on
 from pairun.playbook.document.reading import Node
@@ -84,9 +84,8 @@ def _texts(job: Job, role: Role) -> Iterator[Met]:
                 yield Met(id="secret-escaping", place=place, what=f"the secret '{name}'")
             elif not isinstance(value, str | int) or isinstance(value, bool):
                 yield Met(id="secret-value", place=place, what=f"the secret '{name}'")
-        for command in commands:
-            for tag in unresolved_tags(str(command.value), job.secrets):
-                yield Met(id="unknown-tag", place=command.place, what=tag)
+        for command, tag in undefined_tags(job, role):
+            yield Met(id="unknown-tag", place=command.place, what=tag)
 
 
 def _images(job: Job, role: Role) -> Iterator[Met]:

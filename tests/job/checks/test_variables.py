@@ -87,6 +87,15 @@ def test_without_nounset_nothing_ends(desk: Desk) -> None:
     assert [p.id for p in desk.valid(text, root).problems] == []
 
 
+def test_what_a_patch_of_the_command_sets(desk: Desk) -> None:
+    """The environment of the task, if the policy lets a job set it."""
+    root = desk.root({"playbooks/policy.yaml": desk.all_open})
+    patch = "    runtime:\n    - {patch: user_command, environment: {CKPT: /x}}\n"
+    text = desk.job(patch).replace("[train]", "[echo $CKPT $OTHER]")
+    messages = [p.message for p in desk.review(text, root).problems if p.id == "PR903"]
+    assert [m.split(";")[0] for m in messages] == ["the job does not set $OTHER"]
+
+
 def test_what_a_callback_exports_is_set(desk: Desk) -> None:
     """ContainerStart hands its variables on; what it sources nobody knows."""
     plugin = "- {{plugin: cmd, parameters: {{callbacks: [{{event: {0}, commands: ['{1}']}}]}}}}\n"

@@ -100,6 +100,13 @@ def test_tags_in_a_job_with_secrets(desk: Desk) -> None:
     assert set(met(desk, text)) == {"unknown-tag"}
 
 
+def test_a_parameter_beside_a_secret_is_defined(desk: Desk) -> None:
+    """The REST server renders parameters and prerequisites; only secrets remain for the runtime."""
+    text = desk.job(more=SECRETS.format("plain") + "parameters: {epochs: 90}\n")
+    text = text.replace("[train]", '["a <% $parameters.epochs %> <% $secrets.word %>"]')
+    assert met(desk, text) == {}
+
+
 def test_plugins(desk: Desk) -> None:
     """What the original's plugins do otherwise, and what only pairun knows."""
     cases = met(desk, plugin(desk, "{repo_uri: r, clone_dir: /a, branch: b}", "git"))
