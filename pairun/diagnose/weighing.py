@@ -26,6 +26,7 @@ from pairun.diagnose.findings import Findings, findings_in
 from pairun.diagnose.hits import CERTAIN, Hit
 from pairun.diagnose.lines import Log
 from pairun.diagnose.searchlimit import Clock, SearchLimit
+from pairun.diagnose.shelllines import judged_by_end
 from pairun.diagnose.table import Table
 from pairun.diagnose.undecided import undecided
 
@@ -74,7 +75,8 @@ def diagnose(
 
 
 def _verdict(findings: Sequence[Findings], table: Table, facts: Circumstances) -> Diagnosis:
-    hits = sorted((hit for each in findings for hit in each.hits), key=lambda h: -h.score)
+    hits = [judged_by_end(hit, facts) for each in findings for hit in each.hits]
+    hits.sort(key=lambda h: -h.score)
     reported = [Place(fact, each.log) for each in findings for fact in each.facts]
     reported.sort(key=lambda p: -p.fact.weight)
     given = [Place(fact, None) for fact in clues(facts)]

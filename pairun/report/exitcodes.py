@@ -107,7 +107,11 @@ def exit_spec(rules: Rules, _container: str) -> list[dict[str, Any]]:
         entries[klass] = (max(before, weight), patterns)
     if not entries:
         raise PairunError(
-            Problem("PR795", "no class of failure has an exit code, so there is nothing to export")
+            Problem(
+                "PR795",
+                "no class of failure has an exit code, so there is nothing to export; "
+                "define `exit_codes` in a file of a content root's folder diagnosis",
+            )
         )
     ordered = sorted(entries.items(), key=lambda e: -e[1][0])
     return [_entry(klass, rules.exit_codes[klass], p) for klass, (_, p) in ordered]

@@ -168,7 +168,9 @@ def test_an_exit_spec_is_one_that_pairun_reads(
 def test_without_codes_there_is_no_exit_spec(capsys: pytest.CaptureFixture[str]) -> None:
     """PR795 says where codes are given."""
     assert cli.main(["export", "exit-spec"]) == 1
-    assert "PR795" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "PR795" in error
+    assert "define `exit_codes` in a file of a content root's folder diagnosis" in error
 
 
 def test_lint_knows_rules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
