@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from pairun.contract.defaults import wrong_defaults
 from pairun.contract.imports import foreign_imports
 from pairun.contract.loading import load_module
 from pairun.contract.sources import read_source
@@ -103,7 +104,8 @@ def lint_module(path: str) -> Problems:
             for file, data in source.files.items()
             if file.endswith(".py")
         }
-        phases = load_module(name, path).phases
+        module = load_module(name, path)
+        wrong = list(wrong_defaults(module, source))
         foreign = list(foreign_imports(source))
     except PairunError as e:
         problems.extend(e.problems)
@@ -112,6 +114,9 @@ def lint_module(path: str) -> Problems:
         # The module loads, so it does not import the invalid file.
         problems.error("PR602", f"{path} holds a file that is not Python: {e}")
         return problems
+    for default in wrong:
+        place = Place(texts[default.file], default.line, default.column)
+        problems.error("PR603", default.message, place, default.hint)
     for each in foreign:
         place = Place(texts[each.file], each.line, each.column)
         if each.relative:
@@ -121,7 +126,7 @@ def lint_module(path: str) -> Problems:
                 place,
                 f"write `{each.relative}`",
             )
-        elif "runtime" in phases:
+        elif "runtime" in module.phases:
             problems.warning(
                 "PR603",
                 f"the module {name} may run in runtime and imports {each.name}, "

@@ -167,7 +167,10 @@ class FakeWorld(World):
         path = os.path.abspath(path)
         parent = self._node(os.path.dirname(path))
         if parent is None or parent.data is not None:
-            raise Permanent(f"cannot write {path}: no such file or directory", fault="user")
+            # The end is for the author of the test; an assertion shows the message only.
+            message = f"cannot write {path}: no such file or directory"
+            advice = f'to make the folder, add files={{"{os.path.dirname(path)}": None}}'
+            raise Permanent(f"{message}; {advice}" if parent is None else message, fault="user")
         self._write(path, data, mode)
 
     def _set_mode(self, path: str, mode: int) -> None:
@@ -208,8 +211,15 @@ class FakeWorld(World):
         fitting = [c for c in self._commands if line == c or line.startswith(f"{c} ")]
         if not fitting:
             raise _not_scripted(call, f'add commands={{"{line}": …}}')
-        output = answer(self._commands[max(fitting, key=len)], args, kwargs)
-        return Completed(0, output.encode(), b"") if isinstance(output, str) else output
+        start = max(fitting, key=len)
+        output = answer(self._commands[start], args, kwargs)
+        if isinstance(output, str):
+            return Completed(0, output.encode(), b"")
+        if not isinstance(output, Completed):
+            raise _wrong_answer(
+                "commands", start, output, "a text (its output) or Completed(code, stdout, stderr)"
+            )
+        return output
 
     def _which(self, program: str) -> str | None:
         programs = {os.path.basename(line.split()[0]) for line in self._commands}
@@ -222,7 +232,11 @@ class FakeWorld(World):
         if reveal(url) not in self._fetches:
             raise _not_scripted(call, f'add fetches={{"{url}": …}}')
         scripted = answer(self._fetches[reveal(url)], args, kwargs)
-        response: Fetched = Fetched(200, {}, scripted) if isinstance(scripted, bytes) else scripted
+        if not isinstance(scripted, bytes | Fetched):
+            raise _wrong_answer(
+                "fetches", str(url), scripted, "bytes (a body) or Fetched(status, headers, body)"
+            )
+        response = Fetched(200, {}, scripted) if isinstance(scripted, bytes) else scripted
         if call.method != "fetch_file":
             return response
         if response.status != 200:
@@ -258,6 +272,13 @@ class FakeWorld(World):
 
     def _progress(self, done: int, total: int | None, file: str) -> None:
         self.progress.append((done, total, file))
+
+
+def _wrong_answer(argument: str, key: str, scripted: Any, expected: str) -> AssertionError:
+    return AssertionError(
+        f"{argument}[{key!r}] must be {expected}, not {type(scripted).__name__}; "
+        "or an exception, a function, in_turn(…)"
+    )
 
 
 def _not_scripted(call: Call, hint: str) -> AssertionError:

@@ -220,6 +220,43 @@ def test_a_module_is_linted(shell: Shell) -> None:
     assert shell("lint", *built_in_modules().values()).code == 0
 
 
+DEFAULTS = '''
+from typing import Any, Literal
+from pairun.module import CheckModule, Context, Duration, Mode, Secret, arg, define
+
+@define
+class Greet(CheckModule):
+    """Say hello."""
+
+    n: int = arg("A number.", default="x")
+    wait: Duration = arg("A duration.", default="10s")
+    mode: Mode | None = arg("A mode.", default="0644")
+    name: str = arg("A name.", default=None)
+    again: bool = arg("A switch.", default=0)
+    which: Literal["a", "b"] = arg("A choice.", default="c")
+    words: list[str] = arg("Words.", factory=lambda: [1])
+    table: dict[str, int] = arg("Numbers.", default={"a": "b"})
+    ok: Duration = arg("A duration.", default=10)
+    fine: str | Secret | None = arg("A text.", default=None)
+    modes: list[Mode] = arg("Modes.", factory=lambda: [Mode(0o600)])
+    level: float = arg("A number.", default=1)
+    rest: Any = arg("Anything.", default=())
+
+    def check(self, ctx: Context) -> None:
+        ctx.log("hello")
+'''
+
+
+def test_a_default_of_the_wrong_type_is_an_error_at_its_place(shell: Shell) -> None:
+    """Every default has the type of its argument, or lint names the line."""
+    said = shell("lint", shell.file("greet.py", DEFAULTS))
+    assert (said.code, said.ids) == (1, ["PR603"] * 8)
+    assert "the default of 'n' must be integer, not 'x'" in said.err
+    assert [n for n in range(1, 30) if f"greet.py:{n}:5" in said.err] == list(range(9, 17))
+    assert "write seconds: default=Duration(10.0)" in said.err
+    assert "write a number: default=Mode(0o644)" in said.err
+
+
 def test_a_module_that_is_a_folder_is_linted(shell: Shell) -> None:
     """All its files are, whether the folder or one of them is named."""
     helper = "def ask():\n    import requests\n    import greeting\n"

@@ -119,6 +119,29 @@ def run_folder(shell: Any, name: str = "pairun-run/job", **journals: str) -> pat
 # --- what it tells ---
 
 
+@pytest.mark.parametrize("ending", ["task", "handlers"])
+def test_a_wait_that_a_stop_ends_counts_until_the_stop(shell: Any, ending: str) -> None:
+    """The sum of the waits is what the task waited, not what it planned."""
+    ended = {
+        "task": ends("clone", "failed", 8.0, kind="signal"),
+        "handlers": {"type": "handlers_begin", "event": "always", "count": 0},
+    }
+    retries: list[Record] = []
+    for n in range(1, 9):
+        retries += [starts("clone", n), tried("clone", n, "failed", 0.5), waits("clone", 1.0)]
+    retries[-1]["seconds"] = 30.0
+    text = lines(begin(), *retries, ended[ending], end("init", 143, 13.0))
+    out = shell("report", pod(shell, text)).out
+    assert "waited 8 times, 8s altogether" in out
+    assert "waited 30s" not in out
+
+
+def test_a_wait_that_still_runs_shows_what_is_planned(shell: Any) -> None:
+    """Nothing after the last wait is recorded: its planned duration is all that is known."""
+    text = lines(begin(), starts("clone"), tried("clone", 1, "failed", 0.5), waits("clone", 30.0))
+    assert "waited 30s" in shell("report", pod(shell, text)).out
+
+
 def test_a_whole_journal(shell: Any) -> None:
     """Phase, outcome, exit code, every task with its time, and where the journal lies."""
     said = shell("report", pod(shell, WHOLE + RUNTIME))

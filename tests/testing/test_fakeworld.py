@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,31 @@ def test_servers_answer_by_address() -> None:
         world.ctx.fetch("http://b/")
     with pytest.raises(AssertionError, match=r"add fetches=.*http://c/"):
         world.ctx.fetch("http://c/")
+
+
+@pytest.mark.parametrize("wrong", ["ok", (200, b"ok"), None])
+def test_a_wrong_answer_of_a_server_is_named(wrong: Any) -> None:
+    """The message names the address, what an answer is, and what it was."""
+    ctx = FakeWorld(fetches={"http://a/": wrong}, commands={"git log": b"x"}).ctx
+    expected = re.escape(
+        "fetches['http://a/'] must be bytes (a body) or Fetched(status, headers, body), "
+        f"not {type(wrong).__name__}"
+    )
+    for method in ("fetch", "post", "fetch_file"):
+        more = {"fetch": (), "post": (b"",), "fetch_file": ("/x",)}[method]
+        with pytest.raises(AssertionError, match=expected):
+            getattr(ctx, method)("http://a/", *more)
+    with pytest.raises(AssertionError, match=r"commands\['git log'\] must be a text .*not bytes"):
+        ctx.query(["git", "log"])
+
+
+def test_a_missing_folder_is_named_with_the_way_to_make_it() -> None:
+    """The shared volume of a fake world is empty: a test makes the folders that it needs."""
+    with pytest.raises(Permanent, match=re.escape('add files={"/usr/local/pai/run": None}')):
+        FakeWorld().ctx.write_file("/usr/local/pai/run/m.json", b"{}")
+    world = FakeWorld(files={"/usr/local/pai/run": None})
+    world.ctx.write_file("/usr/local/pai/run/m.json", b"{}")
+    assert world.text("/usr/local/pai/run/m.json") == "{}"
 
 
 def test_a_download_becomes_a_file() -> None:

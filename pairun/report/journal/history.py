@@ -51,7 +51,7 @@ class WaitPast:
     Attributes:
         after: the number of the attempt that failed.
         began_s: seconds from the journal's first record to its beginning.
-        seconds: its planned duration.
+        seconds: how long it took; its planned duration if nothing after it is recorded.
         because: the reason.
     """
 
@@ -134,10 +134,20 @@ class TaskPast:
         """Its final message."""
         return str(self.details.get("message", ""))
 
+    def end_wait(self, at: float) -> None:
+        """Shorten a wait that no attempt follows: a stop at ``at`` may have ended it early."""
+        if not self.waits or (self.attempts and self.attempts[-1].number > self.waits[-1].after):
+            return
+        wait = self.waits[-1]
+        # If nothing follows the record of the wait, only its planned duration is known.
+        if at > wait.began_s:
+            wait.seconds = min(wait.seconds, at - wait.began_s)
+
     def cut_off(self, outcome: str, at: float, position: int) -> None:
         """Record that it has no end."""
         self.outcome, self.seconds = outcome, max(0.0, at - self.began_s)
         self.span = (self.span[0], position)
+        self.end_wait(at)
         for attempt in self.attempts:
             attempt.cut_off(outcome, at)
 

@@ -178,6 +178,7 @@ class _Builder:
     def _task_end(self, data: Record) -> None:
         task = self._task(data)
         task.outcome, task.seconds, task.measured = data["outcome"], data["seconds"], True
+        task.end_wait(self._at)
         # The end may be a task's only record; then it also gives the beginning.
         task.began_s = min(task.began_s, max(0.0, self._at - task.seconds))
         names = ("kind", "fault", "message", "hint", "trace", "exit_code")
