@@ -488,7 +488,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR921",
         "torchrun may outlive the grace time",
-        "It kills its workers 30 s after a stop; raise the grace time, or save sooner.",
+        "It kills its workers 30 s after a stop. Save sooner, or ask the operator for more grace time.",
     ),
     (
         "PR922",

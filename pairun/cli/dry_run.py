@@ -129,7 +129,8 @@ def _print_text(args: argparse.Namespace, reviews: Sequence[JobReview], content:
         else:
             print_review(review, content, sys.stdout, full=args.full)
     for review in reviews:
-        print_problems(review.problems, review.vault)
+        # --why answers a question; warnings belong to the review of the whole job.
+        print_problems(review.problems.errors if args.why else review.problems, review.vault)
 
 
 def _write_page(file: str, reviews: Sequence[JobReview], content: Content) -> None:

@@ -31,7 +31,9 @@ def print_problems(
         print(problem_text(each, vault, tint), file=out)
     errors = sum(p.severity == "error" for p in listed)
     if errors:
-        print(f"{errors} error{'s' if errors > 1 else ''}", file=out)
+        warnings = len(listed) - errors
+        more = f", {warnings} warning{'s' * (warnings > 1)}" if warnings else ""
+        print(f"{errors} error{'s' * (errors > 1)}{more}", file=out)
 
 
 def problem_text(p: Problem, vault: Vault, tint: Tint | None = None) -> str:

@@ -39,5 +39,6 @@ def print_why(review: JobReview, paths: list[str], content: Content, stream: IO[
             text.wrapped(f"{path} (role {plan.role.name})")
             for n, line in enumerate(chain):
                 text.wrapped(("└ " if n else "") + line, "  " + "  " * n, hang="  ")
-        if not printed:
+        # A job without plans is not valid, and its errors say why.
+        if not printed and review.plans:
             review.problems.extend([no_such_setting(review, path, content)])

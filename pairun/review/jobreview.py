@@ -15,7 +15,7 @@ from pairun.formats.jsyaml import dialect_named
 from pairun.formats.stored import load_input
 from pairun.host.worlds import ReviewContext
 from pairun.job.checks.destinations import destination_warnings
-from pairun.job.checks.gracetime import grace_warnings
+from pairun.job.checks.gracetime import grace_warnings, torchrun_warnings
 from pairun.job.checks.idleplugins import idle_plugin_warnings
 from pairun.job.checks.surprises import job_warnings
 from pairun.job.checks.variables import variable_warnings
@@ -189,6 +189,7 @@ def review_loaded(
                 plans.append(plan)
             except PairunError as e:
                 problems.extend(e.problems)
+        problems.extend(torchrun_warnings(plans, settings.grace))
     vault.add(_secrets_read(layers.content, job, problems, settings))
     if job is not None:
         hide_lines(job.node, vault)

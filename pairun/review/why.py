@@ -117,11 +117,21 @@ def no_such_setting(review: JobReview, path: str, content: Content) -> Problem:
         hint: str | None = _nearest_setting(task, rest, content)
     elif path.startswith(POD):
         hint = did_you_mean(path, map(f"{POD}{{}}".format, POD_SETTINGS))
+    elif path in POD_SETTINGS:
+        hint = f"did you mean '{POD}{path}'?"
     else:
-        drafts = [d for plan in review.plans for d in plan.effective.drafts.values()]
-        ids = {task.id for draft in drafts for task in draft.tasks()}
-        hint = did_you_mean(path.partition(".")[0], sorted(ids))
+        hint = _nearest_task(review, path)
     return Problem("PR401", f"no such setting: {path}", hint=hint)
+
+
+def _nearest_task(review: JobReview, path: str) -> str | None:
+    """A hint for a path that begins with no task's id, such as with a module's name."""
+    first, _, rest = path.partition(".")
+    drafts = [d for plan in review.plans for d in plan.effective.drafts.values()]
+    modules = {task.id: task.module for draft in drafts for task in draft.tasks()}
+    if of_module := next((id_ for id_, module in modules.items() if module == first), None):
+        return f"did you mean '{of_module}.{rest}'?" if rest else f"did you mean '{of_module}'?"
+    return did_you_mean(first, sorted(modules))
 
 
 def _nearest_setting(task: TaskDraft, rest: str, content: Content) -> str:

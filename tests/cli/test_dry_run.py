@@ -335,6 +335,22 @@ def test_why_names_a_slip_in_a_path(shell: Shell, path: str, hint: str) -> None:
     assert hint in said.err
 
 
+def test_why_prints_no_warnings_and_blames_no_path_for_a_missing_file(shell: Shell) -> None:
+    """The answer and errors only; a file that cannot be read has one error."""
+    torchrun = shell.file("torchrun.yaml", shell.job_text.replace("[train]", "[torchrun x]"))
+    said = shell("--dry-run", torchrun, "missing.yaml", "--why", "barrier.retries")
+    assert said.ids == ["PR108"]
+    assert "barrier.retries (role " in said.out
+    assert said.err.endswith("1 error\n")
+
+
+def test_a_count_of_errors_names_the_warnings(shell: Shell) -> None:
+    """Both numbers, and the plural of each."""
+    text = shell.job_text.replace("[train]", "['echo $X; torchrun y']")
+    job = shell.file("job.yaml", text + "extras: {pairun: {pod: {nope: 1}}}\n")
+    assert shell("lint", job).err.endswith("1 error, 2 warnings\n")
+
+
 @pytest.mark.parametrize(
     ("path", "default"),
     [
@@ -681,6 +697,8 @@ def test_a_token_in_an_address_does_not_hide_the_tasks_name(shell: Shell) -> Non
         ("git.args.dept", "did you mean 'git.args.depth'?"),
         ("git.stal", "did you mean 'git.args.stall'?"),
         ("git", "begin a path with an id and a keyword"),
+        ("git_clone.retries", "did you mean 'git.retries'?"),
+        ("shm", "did you mean 'pod.shm'?"),
     ],
 )
 def test_a_path_to_no_setting(shell: Shell, path: str, hint: str) -> None:

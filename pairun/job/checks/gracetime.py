@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pairun.base.forwarding import LATEST_STEP, Forwarding, read_forwarding
@@ -35,7 +35,7 @@ class PodGrace(NamedTuple):
 
 
 def grace_warnings(plan: RolePlan, pod: PodGrace | None = None) -> Iterator[Problem]:
-    """Every warning about the grace time in the user's container of a role.
+    """The warnings about handlers and signals in the user's container of a role.
 
     Args:
         plan: the role's plan.
@@ -50,7 +50,6 @@ def grace_warnings(plan: RolePlan, pod: PodGrace | None = None) -> Iterator[Prob
     also = [] if place is None else [("the grace time", place)]
     command = next((t for t in runtime.tasks() if t.module == USER_COMMAND), None)
     yield from _handlers(runtime, draft, grace, also)
-    yield from _torchrun(plan, command, grace, also, in_pod=pod is not None)
     if command is not None:
         yield from _signals(command, draft, grace, also)
 
@@ -96,31 +95,52 @@ def _longest_s(handler: Task) -> float | None:
     return min((s for s in (handler.deadline_s, attempts) if s is not None), default=None)
 
 
-def _torchrun(
-    plan: RolePlan, command: Task | None, grace: Grace, also: _Also, *, in_pod: bool
-) -> Iterator[Problem]:
+def torchrun_warnings(plans: Sequence[RolePlan], pod: PodGrace | None = None) -> Iterator[Problem]:
+    """One warning for all roles whose torchrun may outlive the command's part of the grace time.
+
+    Args:
+        plans: the plans of the roles.
+        pod: the grace time in the Pod's manifest; it overrides the playbook's.
+    """
+    also = [("the grace time", pod.place)] if pod is not None and pod.place else []
+    by_time: dict[float, list[tuple[str, Place | None]]] = {}
+    for plan in plans:
+        if (runtime := plan.plans.get("runtime")) is None:
+            continue
+        command_s = Grace(runtime.grace_s if pod is None else pod.seconds).command_s
+        if command_s < TORCHRUN_S and (use := _torchrun_use(plan, runtime)):
+            by_time.setdefault(command_s, []).append((plan.role.name, use[0]))
+    for command_s, uses in by_time.items():
+        limit = format_duration(command_s)
+        names = ", ".join(name for name, _ in uses)
+        roles = f" (roles {names})" if len(uses) > 1 else ""
+        yield _warning(
+            "PR921",
+            f"torchrun gives its workers {format_duration(TORCHRUN_S)} to end after a stop, and "
+            f"the command's part of the grace time is {limit}{roles}",
+            uses[0][1],
+            f"save in the workers within {limit} after SIGTERM; "
+            + (
+                "or raise terminationGracePeriodSeconds in the manifest, and inject it again"
+                if pod is not None
+                else "only the cluster's operator can raise the grace time"
+            ),
+            also,
+        )
+
+
+def _torchrun_use(plan: RolePlan, runtime: Plan) -> tuple[Place | None] | None:
+    """Where the command of a role starts torchrun, if the place is known; None if it does not."""
+    command = next((t for t in runtime.tasks() if t.module == USER_COMMAND), None)
     argv = None if command is None else command.args.get("argv")
-    text = " ".join(map(str, argv)) if isinstance(argv, list) else user_command(plan.job, plan.role)
-    if grace.command_s >= TORCHRUN_S or not _TORCHRUN.search(text):
-        return
     if command is not None and isinstance(argv, list):
-        place = _place_of_argument(plan.effective.drafts["runtime"], command, "argv")
-    else:
-        nodes = command_nodes(plan.job, plan.role)
-        place = next((n.place for n in nodes if _TORCHRUN.search(str(n.value))), nodes[0].place)
-    yield _warning(
-        "PR921",
-        f"torchrun gives its workers {format_duration(TORCHRUN_S)} to end after a stop, and the "
-        f"command's part of the grace time is {format_duration(grace.command_s)}",
-        place,
-        "save the state of the workers by then; or raise "
-        + (
-            "terminationGracePeriodSeconds in the manifest, and inject it again"
-            if in_pod
-            else "grace in the runtime playbook together with the Pod's own grace period"
-        ),
-        also,
-    )
+        if not _TORCHRUN.search(" ".join(map(str, argv))):
+            return None
+        return (_place_of_argument(plan.effective.drafts["runtime"], command, "argv"),)
+    if not _TORCHRUN.search(user_command(plan.job, plan.role)):
+        return None
+    nodes = command_nodes(plan.job, plan.role)
+    return (next((n.place for n in nodes if _TORCHRUN.search(str(n.value))), nodes[0].place),)
 
 
 def _signals(command: Task, draft: Draft, grace: Grace, also: _Also) -> Iterator[Problem]:

@@ -6,9 +6,12 @@ import json
 import pathlib
 import subprocess
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.desk import Desk
 
 JOB = """\
 protocolVersion: 2
@@ -83,6 +86,16 @@ def lint(tmp_path: pathlib.Path) -> Any:
 def test_torchrun(lint: Any, command: str, grace: str, said: bool) -> None:
     """Torchrun in less than its own 30 s is said; with enough time nothing is."""
     assert ("PR921" in lint(command, grace=grace)) == said
+
+
+def test_torchrun_in_several_roles_is_one_warning(desk: Desk) -> None:
+    """It names the roles, and what the author of the job can do."""
+    worker = desk.job_text.partition("taskRoles:\n")[2].replace("[train]", "[torchrun x]")
+    text = desk.job_text.replace("[train]", "[torchrun x]") + worker.replace("worker", "server")
+    (problem,) = desk.valid(text).problems
+    assert (problem.id, problem.also) == ("PR921", ())
+    assert problem.message.endswith("is 24s (roles worker, server)")
+    assert str(problem.hint).startswith("save in the workers within 24s after SIGTERM")
 
 
 @pytest.mark.parametrize(
