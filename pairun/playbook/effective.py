@@ -90,7 +90,16 @@ class Layers:
         )
         tasks, patches = document.get("tasks"), document.get("patches")
         if tasks is None and patches is None:
-            problems.error("PR205", "a playbook has 'tasks' or 'patches'", document.place)
+            as_in_a_job = next((p for p in PHASES if document.get(p) is not None), None)
+            problems.error(
+                "PR205",
+                "a playbook has 'tasks' or 'patches'",
+                document.place,
+                f"'{as_in_a_job}:' is the form of a job; write 'phase: {as_in_a_job}', "
+                "and the list below 'patches:'"
+                if as_in_a_job
+                else None,
+            )
         elif tasks is not None and patches is not None:
             problems.error(
                 "PR207",

@@ -15,7 +15,7 @@ from pairun.playbook.document.reading import Node, decode, load_bytes, read_text
 from pairun.playbook.effective import Layers
 from pairun.playbook.linting import lint_module, lint_playbook, lint_policy, lint_spec
 from pairun.playbook.pluginfolders import check_folder
-from pairun.playbook.rootfiles import DESCRIPTION, not_a_root, root_around, unread
+from pairun.playbook.rootfiles import DESCRIPTION, PLAYBOOK_FILES, not_a_root, root_around, unread
 from pairun.playbook.rootlooks import imports_pairun, looks_like_root
 from pairun.playbook.rules import check_rules
 from pairun.review.jobreview import JobReview, review_data
@@ -132,19 +132,20 @@ class _Linter:
         """
         if (module := module_at(path)) is not None and _is_module(path, module):
             return "module", lint_module(module)
-        data = b""
+        data, known = b"", named
         try:
             layers = self._layers_for(path, named=named)
             own = layers.content.own(path)
+            known = named or own is not None
             data = load_bytes(own[0]) if own else load_input(path)
             if not own and framework_in(data, path) is not None:
                 return "Framework", self._lint_job(path, data, layers)
             node = layers.content.document(*own) if own else read_text(decode(data, path, "file"))
         except PairunError as e:
-            if (kind := _skipped(data, {p.id for p in e.problems}, named=named)) is not None:
+            if (kind := _skipped(data, {p.id for p in e.problems}, named=known)) is not None:
                 return kind, Problems()
             return "cannot be read", _refused(e)
-        kind = _kind(path, node, named=named) or ("job" if named else UNREAD)
+        kind = _kind(path, node, named=known) or ("job" if named else UNREAD)
         if kind in ("pod", "job") and not self.root_problems.errors:
             if kind == "pod":
                 return "settings of a plain Pod", self._lint_pod(path, node, layers)
@@ -256,8 +257,8 @@ def _kind(path: str, node: Node, *, named: bool) -> str | None:
     if os.path.basename(path) == DESCRIPTION and ("init-script" in keys or not _is_job(keys)):
         return "plugin folder"
     name, above = os.path.basename(path), os.path.dirname(os.path.abspath(path))
-    # Other projects have folders with these names, too.
-    is_ours = named or looks_like_root(os.path.dirname(above))
+    # Other projects have folders with these names, too, but their playbooks are lists.
+    is_ours = named or looks_like_root(os.path.dirname(above)) or _has_its_place(path, keys)
     folder = os.path.basename(above) if is_ours else ""
     if folder == "plugin_specs":
         return "plugin spec"
@@ -273,6 +274,15 @@ def _kind(path: str, node: Node, *, named: bool) -> str | None:
         if get_close_matches(key, keys, n=1, cutoff=0.75):
             return kind
     return "playbook" if "tasks" in keys or "patches" in keys else None
+
+
+def _has_its_place(path: str, keys: list[str]) -> bool:
+    """Whether a mapping lies where a content root has its playbooks and its policy."""
+    return (
+        bool(keys)
+        and not _is_job(keys)
+        and os.path.splitext(os.path.basename(path))[0] in PLAYBOOK_FILES
+    )
 
 
 def _is_job(keys: list[str]) -> bool:

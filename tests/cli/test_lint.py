@@ -659,3 +659,32 @@ def test_a_misnamed_folder(
     assert said.ids == ["PR912"]
     assert f"pairun does not read {root}/{folder}" in said.err
     assert f"did you mean '{meant}'?" in said.err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "id_", "says"),
+    [
+        ("runtime", "runtime: [{append: , id: a, name: A, cmd: {argv: [a]}}]\n", "PR205", "write 'phase: runtime', and the list below 'patches:'"),
+        ("init", "some: thing\n", "PR205", "a playbook has 'tasks' or 'patches'"),
+        ("policy", "some: thing\n", "PR406", "'job_may' is missing"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("others", [{}, {"plugin_specs/x.yaml": "summary: S\n"}])
+def test_a_roots_playbook_is_never_skipped(
+    shell: Shell, name: str, text: str, id_: str, says: str, others: dict[str, str]
+) -> None:
+    """The place of a file shows its kind, whatever the file contains."""
+    said = shell("lint", shell.root({f"playbooks/{name}.yaml": text, **others}))
+    assert (said.code, id_ in said.ids) == (1, True)
+    assert says in said.err
+
+
+def test_a_cluster_has_no_secrets(shell: Shell) -> None:
+    """A root that uses a job's secrets fails every job, so lint reports it."""
+    task = "{append: , id: a, name: A, cmd: {argv: ['{{ secrets.token }}']}}"
+    root = shell.root({"playbooks/runtime.yaml": f"phase: runtime\npatches: [{task}]\n"})
+    for said in (shell("lint", root), shell("--dry-run", shell.job(), "--root", root)):
+        assert (said.code, said.ids) == (1, ["PR301"])
+        assert "only the layer of a job, extras.pairun, can use them" in said.err
+    spec = "summary: S\nruntime: [{name: N, cmd: {argv: ['{{ secrets.a | default(1) }}']}}]\n"
+    assert shell("lint", shell.file("plugin_specs/s.yaml", spec)).ids == []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pairun.errors import PairunError, Place, Problems
 from pairun.playbook.document.reading import Node
-from pairun.playbook.expressions.template import check_condition, check_text, is_template
+from pairun.playbook.expressions.template import MISSING, check_condition, check_text, is_template
 
 _NOT_RENDERED = ("parameters", "phase", "summary")
 """Top-level keys of a file whose texts are data."""
@@ -19,7 +19,7 @@ def check_expressions(document: Node, problems: Problems) -> None:
 
     Args:
         document: the file.
-        problems: takes invalid expressions, with their places.
+        problems: takes invalid expressions, and those with a job's secrets, with their places.
     """
     for name, node in document.items():
         if name in _TASKS:
@@ -48,8 +48,15 @@ def _check_texts(node: Node, problems: Problems) -> None:
         _check_texts(child, problems)
 
 
-def _collect(check: Callable[[str, Place | None], None], node: Node, problems: Problems) -> None:
+def _collect(
+    check: Callable[[str, Place | None], frozenset[str]], node: Node, problems: Problems
+) -> None:
+    text = str(node.value)
     try:
-        check(str(node.value), node.place)
+        names = check(text, node.place)
     except PairunError as e:
         problems.extend(e.problems)
+        return
+    # An expression may ask whether a name is defined.
+    if "secrets" in names and not ("default" in text or "defined" in text):
+        problems.error("PR301", "'secrets' is not defined", node.place, MISSING["secrets"])

@@ -48,6 +48,9 @@ from pairun.playbook.expressions.views import (
 
 _BRANCHES = 64
 
+MISSING = {"secrets": "secrets are a job's: only the layer of a job, extras.pairun, can use them"}
+"""The hint for a name that some layers have and others do not."""
+
 
 class Scope(NamedTuple):
     """The names that an expression can use.
@@ -99,18 +102,21 @@ def condition(text: str, place: Place | None, scope: Scope) -> bool | Late:
     return value.reveal() == "true" if isinstance(value, Secret) else bool(value)
 
 
-def check_text(text: str, place: Place | None) -> None:
+def check_text(text: str, place: Place | None) -> frozenset[str]:
     """Compile the expressions of a text without a scope.
+
+    Returns:
+        The names that they use.
 
     Raises:
         PairunError: one is invalid.
     """
-    _prepare(text, place, statements=True)
+    return _prepare(text, place, statements=True).names
 
 
-def check_condition(text: str, place: Place | None) -> None:
+def check_condition(text: str, place: Place | None) -> frozenset[str]:
     """Compile the bare expression of a ``when``, as `check_text` does."""
-    _prepare_condition(text, place)
+    return _prepare_condition(text, place).names
 
 
 def resolve(late: Late, names: Mapping[str, Any]) -> Any:
@@ -291,7 +297,8 @@ def _evaluate(text: str, prepared: _Prepared, place: Place | None, scope: Scope)
                 "PR301",
                 f"'{e.path}' is not defined",
                 _inside(place, text, e.path) if place else None,
-                did_you_mean(e.path.rpartition(".")[2], e.known or _top_names(e.path, scope)),
+                MISSING.get(e.path)
+                or did_you_mean(e.path.rpartition(".")[2], e.known or _top_names(e.path, scope)),
             )
         ) from e
     except (TooMuch, MemoryError, OverflowError) as e:
@@ -344,7 +351,7 @@ def _check_names(prepared: _Prepared, place: Place | None, text: str, scope: Sco
                 "PR301",
                 f"'{name}' is not defined",
                 _inside(place, text, name),
-                did_you_mean(name, scope.names),
+                MISSING.get(name) or did_you_mean(name, scope.names),
             )
         )
 
