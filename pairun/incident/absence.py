@@ -13,6 +13,7 @@ from pairun.incident.clocks import Clocks
 from pairun.incident.findings import CHILD_FAILED
 from pairun.incident.labels import named
 from pairun.incident.members import Member
+from pairun.incident.otherlogs import reports_of
 
 _TIMEOUTS = frozenset(("nccl_timeout", "rendezvous_timeout"))
 _LATE_S = 5.0
@@ -47,7 +48,7 @@ def without_log(members: Sequence[Member]) -> Absent | None:
         what = "never joined the others, and has no log"
     elif len(ranks) > 1 and all(m.is_waiting for m in ranks):
         absent = set(range(max(known) + 1)) - known
-        what = "has no log, and all others report timeouts or closed connections"
+        what = f"has no log, and all others report {reports_of(ranks)}"
     else:
         return None
     if len(absent) != 1:
@@ -67,13 +68,14 @@ def ended_quietly(members: Sequence[Member]) -> Absent | None:
     waiting = [m for m in ranks if m.is_waiting and not is_quiet(m)]
     if not quiet or not waiting:
         return None
-    others = "while others report timeouts or closed connections"
+    missing = "an error" if all(m.is_silent for m in quiet) else "a reason"
+    end = f"without {missing} while others report {reports_of(waiting)}"
     if len(quiet) == 1:
-        return Absent(quiet[0], f"the log of {quiet[0].label} ends without an error {others}")
+        return Absent(quiet[0], f"the log of {quiet[0].label} ends {end}")
     hosts = {m.host for m in quiet}
     if len(hosts) == 1 and hosts.isdisjoint({"", *(m.host for m in waiting)}):
         logs = f"the logs of {named([m.label for m in quiet])}, all on {hosts.pop()},"
-        return Absent(quiet[0], f"{logs} end without an error {others}")
+        return Absent(quiet[0], f"{logs} end {end}")
     return None
 
 

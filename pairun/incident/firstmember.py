@@ -24,17 +24,13 @@ from pairun.incident.clocks import Clocks
 from pairun.incident.collectives import Stall
 from pairun.incident.findings import CHILD_FAILED
 from pairun.incident.members import Member
+from pairun.incident.otherlogs import against_others
 from pairun.incident.testimony import ENDED, MISSING, Testimony
 from pairun.incident.times import seconds_between
 from pairun.incident.waitingplaces import OddRank, odd_rank
 
 SAME_ORDER = "make every rank enter the same collectives in the same order"
 """The advice for ranks that entered different collectives."""
-
-_ONLY_LOSSES = "the other ranks only report timeouts or closed connections"
-
-NO_OTHER_FAILURE = "no other log shows a failure"
-"""The deciding fact if one member shows a cause and the others show nothing."""
 
 _ABORTED = 134
 _LOSSES = frozenset(("network_unreachable", "nccl_system_error", "native_abort"))
@@ -164,9 +160,7 @@ def _first_cause(
         ended = [t for f in causes[0].findings for t in f.testimonies if t.kind == ENDED]
         if causes[0].rank is None and len(ended) == 1:
             return Member.unseen(ended[0].rank), causes[0].diagnosis, ended[0].words
-        others = any(m.is_waiting for m in members if m is not causes[0])
-        why = _ONLY_LOSSES if others else NO_OTHER_FAILURE
-        return causes[0], None, why
+        return causes[0], None, against_others(causes[0], members)
     accused = [t.rank for t in said if t.kind == ENDED and t.first]
     known = {m.rank for m in members}
     if not known.intersection(accused) and (above := _by_lines(causes)) is not None:

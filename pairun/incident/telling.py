@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from pairun.base.escapes import visible
 from pairun.diagnose.brief import in_words, is_consequence
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis
-from pairun.incident.firstmember import NO_OTHER_FAILURE
 from pairun.incident.joining import Consequence, Incident
 from pairun.incident.labels import named
 from pairun.incident.members import Member
+from pairun.incident.otherlogs import LOSSES, NO_OTHER_FAILURE, NO_OTHER_RANK
 from pairun.incident.spans import later
 
 _MAX_UNREAD = 5
@@ -92,7 +91,7 @@ def _is_one_log_of_no_rank(incident: Incident) -> bool:
 def _is_obvious(incident: Incident) -> bool:
     """Whether all ranks write one log, so that no other log could show a failure."""
     files = {f.file for m in incident.members if m.rank is not None for f in m.findings}
-    return incident.decided_by == NO_OTHER_FAILURE and len(files) < 2
+    return incident.decided_by in (NO_OTHER_FAILURE, NO_OTHER_RANK) and len(files) < 2
 
 
 def is_alone(incident: Incident) -> bool:
@@ -167,17 +166,13 @@ def _what_it_did(first: Member, incident: Incident, *, with_cause: bool) -> str:
 
 def _others(incident: Incident) -> str:
     """How many others failed because of the first one."""
-    waiting = [c for c in incident.consequences if _waited(c, incident.members)]
+    waiting = [c for c in incident.consequences if c.klass in LOSSES]
     count = sum(len(c.members) for c in waiting)
     if not count:
         return ""
     delays = [c.after_s for c in waiting if c.after_s is not None]
     others = "1 other" if count == 1 else f"{count} others"
     return f"{others} stopped waiting for it{later(min(delays, default=None))}"
-
-
-def _waited(consequence: Consequence, members: Iterable[Member]) -> bool:
-    return any(m.label in consequence.members and m.is_waiting for m in members)
 
 
 def _consequence(consequence: Consequence) -> str:
