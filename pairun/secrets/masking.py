@@ -5,15 +5,13 @@ from __future__ import annotations
 import array
 import bisect
 import itertools
-import re
 from typing import Protocol
 
-from pairun.base.escapes import ESCAPE
 from pairun.secrets.forms import MASK, MIN_BYTES
 from pairun.secrets.scanner import Scanner, Span, first_of, run_before
 
 _ESC = 0x1B
-_ESCAPES = re.compile(ESCAPE.encode())
+_ASTERISK = 0x2A
 
 
 class Holder(Protocol):
@@ -104,9 +102,8 @@ class MaskedStream:
     @property
     def has_release(self) -> bool:
         """Whether `release` would return bytes."""
-        return self._released < len(self._tail) and (
-            len(_ESCAPES.sub(b"", self._tail).strip()) < MIN_BYTES
-        )
+        line = self._tail.removesuffix(b"\n").removesuffix(b"\r")
+        return self._released < len(self._tail) and len(line) < MIN_BYTES
 
     def release(self) -> bytes:
         """Return the waiting bytes if they are too few to reveal a secret.
@@ -139,8 +136,11 @@ class MaskedStream:
             return masked
         released = data[: min(self._released, size)]
         self._released -= len(released)
-        # If a form has started in the released bytes, they are not in the masked ones.
+        if masked.startswith(released):
+            return masked[len(released) :]
+        # A form has started in the released bytes. What precedes it is the same in both; an
+        # asterisk may be one of the mask.
         same = itertools.takewhile(
-            lambda pair: pair[0] == pair[1], zip(masked, released, strict=False)
+            lambda pair: pair[0] == pair[1] != _ASTERISK, zip(masked, released, strict=False)
         )
         return masked[sum(1 for _ in same) :]
