@@ -10,7 +10,7 @@ from pairun.errors import Problems
 from pairun.playbook.content import open_content
 from pairun.playbook.readyrules import made_rules
 from pairun.playbook.rules import read_rules
-from pairun.report.exitcodes import WRITERS
+from pairun.report.exitcodes import POLICY_NOTE, WRITERS
 from pairun.report.problems import print_problems
 
 RULES = "rules"
@@ -41,5 +41,7 @@ def run(args: argparse.Namespace) -> int:
     rules = read_rules(content, problems)
     print_problems(problems, args.vault)
     table = WRITERS[args.format](rules, args.container)
+    if "podFailurePolicy" in table:
+        print(POLICY_NOTE, end="")
     print(yaml.safe_dump(table, sort_keys=False, allow_unicode=True, width=1000), end="")
     return 0

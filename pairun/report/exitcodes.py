@@ -14,30 +14,44 @@ from pairun.errors import PairunError, Problem
 from pairun.formats.goregex import from_go
 from pairun.playbook.rules import Rules
 
+PERMANENT = frozenset(
+    {127, 132, 135, 136, 141, 220, 221, 222, 224, 225, 226, *range(228, 236), 249}
+)
+"""Exit codes of the user's container that a retry does not change.
+
+OpenPAI's table calls them permanent; it has 220 for a command that the shell did not find, which is
+127 without an exit spec. 130 and 143 are not here: a signal does not tell who sent it.
+"""
+TRANSIENT = frozenset({223})
+"""Exit codes that may be retried without counting: a memory error of the GPU.
+
+137 and 143 are not here: uncounted retries are unlimited, and a command that is killed for its
+memory would begin again forever. An eviction or preemption has a Pod condition instead.
+"""
+
 
 def codes(own: Mapping[str, int]) -> tuple[list[int], list[int]]:
     """Exit codes that must not be retried, and those to retry without counting.
 
-    An ambiguous code is in neither list, so the platform counts it like any failure.
+    This table decides for `pairun manifest` and `pairun export`. The platform counts every other
+    code like any failure.
 
     Args:
-        own: the cluster's exit codes for classes of failure.
+        own: the cluster's exit codes for classes of failure; they outrank OpenPAI's.
     """
     classes: dict[int, set[str]] = {}
-    for code, (klass, weight) in EXIT_CODES.items():
-        # Uncounted retries are unlimited, so only certain classes get them.
-        if weight >= ADVISED:
-            classes.setdefault(code, set()).add(klass)
     for klass, code in own.items():
         classes.setdefault(code, set()).add(klass)
-    give_up, uncounted = [], []
-    for code, those in sorted(classes.items()):
-        kinds = [CLASSES[k] for k in those]
+    give_up, uncounted = set(PERMANENT - classes.keys()), set(TRANSIENT - classes.keys())
+    for code, those in classes.items():
+        # The shell's meaning of a code stays beside the cluster's.
+        shells, weight = EXIT_CODES.get(code, ("", 0))
+        kinds = [CLASSES[k] for k in (those | {shells} if weight >= ADVISED else those)]
         if all(k.retry in ("after_fix", "never") for k in kinds):
-            give_up.append(code)
+            give_up.add(code)
         elif all(k.fault in ("platform", "hardware") for k in kinds):
-            uncounted.append(code)
-    return give_up, uncounted
+            uncounted.add(code)
+    return sorted(give_up), sorted(uncounted)
 
 
 def _on_exit(action: str, container: str, values: list[int]) -> dict[str, Any]:
@@ -60,8 +74,11 @@ def pod_failure_policy(rules: Rules, container: str) -> dict[str, Any]:
                     "action": "Ignore",
                     "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
                 },
-                _on_exit("FailJob", container, give_up),
-                _on_exit("Ignore", container, uncounted),
+                *(
+                    _on_exit(action, container, values)
+                    for action, values in (("FailJob", give_up), ("Ignore", uncounted))
+                    if values
+                ),
             ]
         }
     }
@@ -138,6 +155,12 @@ def _is_go_regex(regex: str) -> bool:
         return False
     return not re.search(r"\(\?[!=<](?!P)", regex)
 
+
+POLICY_NOTE = """\
+# The exit codes of one container, from the table that `pairun manifest` uses. That command adds the
+# codes of its init container. Where an instance cannot restart alone, it omits uncounted retries.
+"""
+"""What a policy says about its differences from a manifest's."""
 
 WRITERS: Mapping[str, Callable[[Rules, str], Any]] = {
     "pod-failure-policy": pod_failure_policy,

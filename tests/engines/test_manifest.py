@@ -37,6 +37,8 @@ from pairun.playbook.document.scalars import js_text
 from pairun.playbook.pod.layering import COMMAND_LINE, PodSettings, pod_settings
 from pairun.playbook.pod.table import Engine
 from pairun.playbook.policy import Policy
+from pairun.playbook.rules import Rules
+from pairun.report.exitcodes import pod_failure_policy
 from tests.conftest import SHARED
 
 JOBS = sorted(p for p in (SHARED / "openpai" / "jobs").rglob("*.*") if p.suffix != ".md")
@@ -518,6 +520,15 @@ def test_the_clusters_own_exit_codes() -> None:
     assert 222 in by_action["Ignore"]
     assert 222 not in by_action["FailJob"]
     assert 20 in by_action["FailJob"]
+
+
+@pytest.mark.parametrize("own", [{}, {"storage_io_error": 222, "gpu_oom": 20, "gpu_lost": 40}])
+def test_a_job_has_the_codes_of_an_exported_policy(own: dict[str, int]) -> None:
+    """One table decides for the user's container: a manifest adds the codes of init."""
+    job = job_of(ONE)
+    rules = failure_rules(job, job.roles[0], counted(job, job.roles[0]), own, alone=True)
+    exported = pod_failure_policy(Rules({}, own, {}), "app")["podFailurePolicy"]["rules"]
+    assert [r for r in rules if r.get("onExitCodes", {}).get("containerName") != "init"] == exported
 
 
 def test_completion_in_a_job() -> None:

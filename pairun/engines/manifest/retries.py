@@ -1,6 +1,7 @@
 """When a Job retries and completes: the job file's limits as fields of a Job.
 
-The codes are those of docs/exit-codes.md and of OpenPAI's table, which FrameworkController uses.
+The codes of init are those of docs/exit-codes.md; `pairun.report.exitcodes` has those of the user's
+container, for `pairun export`, too.
 The terms are Kubernetes': https://kubernetes.io/docs/concepts/workloads/controllers/job/.
 """
 
@@ -14,17 +15,11 @@ from pairun.errors import Place, Problems
 from pairun.job.model import Job, Role
 from pairun.report.exitcodes import codes
 
-_FOR_GOOD = {
+_OF_INIT = {
     # no such image, a barrier that cannot pass
-    "init": [252, 254],
-    # errors in the program, as far as a signal or the cluster's exit spec shows
-    "app": [132, 135, 136, 141, 220, 221, 222, 224, 225, 226, *range(228, 236), 249],
-}
-_PASSING = {
+    "for good": [252, 254],
     # barrier failures, a port in use: the next Pod gets other ports
-    "init": [250, 253],
-    # a memory error of the GPU
-    "app": [223],
+    "passing": [250, 253],
 }
 _DISRUPTED: Object = {
     "action": "Ignore",
@@ -87,24 +82,16 @@ def failure_rules(
     # If some instances may fail, a permanent failure counts as one of them.
     action = "FailIndex" if "backoffLimitPerIndex" in spec else "FailJob"
     give_up, uncounted = codes(own)
-    rules = _by_container(action, _FOR_GOOD, give_up, own)
+    rules = _by_container(action, _OF_INIT["for good"], give_up)
     if alone and restarts_alone(job, role):
-        passing = _by_container("Ignore", _PASSING, uncounted, own)
-        return [_DISRUPTED, *rules, *passing]
+        return [_DISRUPTED, *rules, *_by_container("Ignore", _OF_INIT["passing"], uncounted)]
     return rules
 
 
-def _by_container(
-    action: str, table: Mapping[str, list[int]], decided: list[int], own: Mapping[str, int]
-) -> list[Object]:
-    """One rule per container; the cluster's own codes apply to the user's container."""
-    mine = set(own.values())
-    of_app = sorted({*table["app"]} - mine | {*decided} & mine)
-    return [
-        _on_exit(action, name, values)
-        for name, values in {**table, "app": of_app}.items()
-        if values
-    ]
+def _by_container(action: str, of_init: list[int], of_app: list[int]) -> list[Object]:
+    """One rule per container; one without codes has none."""
+    table = {"init": of_init, "app": of_app}
+    return [_on_exit(action, name, values) for name, values in table.items() if values]
 
 
 def _on_exit(action: str, container: str, values: list[int]) -> Object:
