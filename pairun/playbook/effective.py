@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pairun.errors import PairunError, Place, Problems
@@ -15,7 +15,7 @@ from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task, mer
 from pairun.playbook.initplugins import InitPlugins, replace_tasks
 from pairun.playbook.inputs import PluginUse
 from pairun.playbook.keywords import BESIDE, FOREIGN, playbook_schema
-from pairun.playbook.patches import Patcher
+from pairun.playbook.patches import Patcher, phase_hints
 from pairun.playbook.pluginfolders import folder_plugins
 from pairun.playbook.pod.schema import pod_schema
 from pairun.playbook.policy import Policy, read_policy
@@ -155,9 +155,11 @@ class Layers:
             written,
             problems,
         )
+        used = {u.plugin for u in uses}
+        unused = {p for p in (*self.content.specs, *self.folders.folders) if p not in used}
         for layer, node in (("engine", engine), ("job", job)):
             if node is not None:
-                self._apply_layer(drafts, layer, node, problems)
+                self._apply_layer(drafts, layer, node, unused, problems)
         _check_ids(drafts, problems)
         return Effective(drafts=drafts, policy=self.policy)
 
@@ -193,8 +195,18 @@ class Layers:
             if (grace := document.get("grace")) is not None:
                 draft.grace = merged(draft.grace, grace)
             if (patches := document.get("patches")) is not None:
-                Patcher(draft, self.content.modules, origin, None, problems, {}).apply(patches)
+                hints = self._layer_hints(phase)
+                Patcher(draft, self.content.modules, origin, None, problems, hints).apply(patches)
         return draft
+
+    def _layer_hints(self, phase: Phase) -> dict[str, str]:
+        """Hints for the patches of a playbook that name a plugin, or a task of the other phase."""
+        plugins = {*self.content.specs, *self.folders.folders}
+        hint = "it is a plugin: a job patches its tasks in extras.pairun"
+        other: Phase = "runtime" if phase == "init" else "init"
+        tasks = (t for d in self._playbooks[other] for t in elements(d, "tasks"))
+        ids = (str(id_.value) for t in tasks if (id_ := t.get("id")) is not None)
+        return {**dict.fromkeys(plugins, hint), **phase_hints(ids, other)}
 
     def _steps(self, tasks: Node, origin: str, problems: Problems) -> list[TaskDraft | GroupDraft]:
         steps: list[TaskDraft | GroupDraft] = []
@@ -209,7 +221,12 @@ class Layers:
         return steps
 
     def _apply_layer(
-        self, drafts: Mapping[Phase, Draft], layer: str, node: Node, problems: Problems
+        self,
+        drafts: Mapping[Phase, Draft],
+        layer: str,
+        node: Node,
+        unused: Iterable[str],
+        problems: Problems,
     ) -> None:
         policy = self.policy if layer == "job" else None
         before = len(problems.errors)
@@ -228,8 +245,11 @@ class Layers:
         for phase in PHASES:
             if (operations := node.get(phase)) is None:
                 continue
-            other = "runtime" if phase == "init" else "init"
-            elsewhere = {t.id: other for t in drafts[other].tasks()}  # type: ignore[index]
+            other: Phase = "runtime" if phase == "init" else "init"
+            elsewhere = {
+                **{plugin: f"the role does not use the plugin '{plugin}'" for plugin in unused},
+                **phase_hints((t.id for t in drafts[other].tasks()), other),
+            }
             Patcher(drafts[phase], self.content.modules, layer, policy, problems, elsewhere).apply(
                 operations
             )

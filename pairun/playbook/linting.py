@@ -17,7 +17,7 @@ from pairun.playbook.drafts import Draft
 from pairun.playbook.effective import Layers
 from pairun.playbook.expressions.filecheck import check_expressions
 from pairun.playbook.keywords import KEYWORDS
-from pairun.playbook.patches import Patcher
+from pairun.playbook.patches import Patcher, phase_hints
 from pairun.playbook.policy import policy_mistakes
 from pairun.playbook.policy_names import unknown_names
 from pairun.playbook.specparameters import check_parameters
@@ -58,7 +58,8 @@ def _lint_lone_patches(
 ) -> None:
     """Apply the patches of a file outside the content roots to the effective playbooks."""
     patched = Problems()
-    elsewhere = {t.id: p for p in PHASES if p != phase for t in drafts[p].tasks()}
+    [other] = (p for p in PHASES if p != phase)
+    elsewhere = phase_hints((t.id for t in drafts[other].tasks()), other)
     modules = layers.content.modules
     Patcher(drafts[phase], modules, "cluster", None, patched, elsewhere).apply(patches)
     known = any(r.layer != "built-in" for r in layers.content.roots)

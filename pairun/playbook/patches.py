@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pairun.errors import Place, Problems, did_you_mean
+from pairun.module import Phase
 from pairun.plan import USER_COMMAND
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, TaskDraft, draft_task, merged
@@ -22,7 +23,7 @@ class Patcher:
         layer: the origin of inserted tasks.
         policy: what the layer may change; None allows everything.
         problems: takes every error.
-        elsewhere: ids of the other phase, for hints.
+        elsewhere: ids and plugins that are not in this phase, each with a hint.
     """
 
     def __init__(
@@ -72,14 +73,11 @@ class Patcher:
             return None  # the plugin with this task is already reported
         # The engine patches the default playbook; an operator's own may lack the task.
         if task is None and self._layer != "engine":
-            other = self._elsewhere.get(id_)
             self._problems.error(
                 "PR401",
                 f"there is no task '{id_}' in {self._draft.phase}",
                 node.place,
-                f"it is in {other}"
-                if other
-                else did_you_mean(id_, [t.id for t in self._draft.tasks()]),
+                self._elsewhere.get(id_) or did_you_mean(id_, [t.id for t in self._draft.tasks()]),
             )
         return task
 
@@ -197,6 +195,16 @@ class Patcher:
         followers = self._after.get(id(anchor), 0)
         steps.insert(at + 1 + followers, task)
         self._after[id(anchor)] = followers + 1
+
+
+def phase_hints(ids: Iterable[str], phase: Phase) -> dict[str, str]:
+    """Hints for operations whose task is in the other phase.
+
+    Args:
+        ids: the ids of the other phase.
+        phase: the other phase.
+    """
+    return dict.fromkeys(ids, f"it is in {phase}: move this entry to {phase}")
 
 
 def _leaves(path: str, node: Node) -> Iterator[tuple[str, Node]]:

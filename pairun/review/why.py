@@ -116,7 +116,9 @@ def no_such_setting(review: JobReview, path: str, content: Content) -> Problem:
     if task is not None:
         hint: str | None = _nearest_setting(task, rest, content)
     elif path.startswith(POD):
-        hint = did_you_mean(path, map(f"{POD}{{}}".format, POD_SETTINGS))
+        hint = did_you_mean(path, map(f"{POD}{{}}".format, POD_SETTINGS)) or (
+            "docs/reference/pod.md lists the settings of Pods"
+        )
     elif path in POD_SETTINGS:
         hint = f"did you mean '{POD}{path}'?"
     else:

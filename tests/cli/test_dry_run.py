@@ -324,6 +324,7 @@ tasks:
         ("barrir.retries", "did you mean 'barrier'?"),
         ("barrier.retries.x", "did you mean 'barrier.retries'?"),
         ("barrier", "begin a path with an id and a keyword"),
+        ("pod.grace", "docs/reference/pod.md lists the settings of Pods"),
         ("", "no such setting: "),
     ],
 )

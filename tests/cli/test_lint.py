@@ -152,6 +152,21 @@ def test_settings_of_a_plain_pod(shell: Shell) -> None:
     assert (said.code, said.ids) == (1, ["PR801"])
 
 
+@pytest.mark.parametrize(
+    ("task", "hint"),
+    [
+        ("barrier", "it is in init: move this entry to init"),
+        ("git", "it is a plugin: a job patches its tasks in extras.pairun"),
+    ],
+)
+def test_a_patch_of_a_root_that_fits_elsewhere(shell: Shell, task: str, hint: str) -> None:
+    """A content root's patch of the other phase's task or of a plugin says where it belongs."""
+    text = f"phase: runtime\npatches: [{{patch: {task}, retries: 3}}]\n"
+    said = shell("lint", shell.root({"playbooks/runtime.yaml": text}))
+    assert (said.code, said.ids) == (1, ["PR401"])
+    assert hint in said.err
+
+
 def test_patches_of_a_file_alone(shell: Shell) -> None:
     """Whether another layer brings a task is not known of a file alone; with the roots it is."""
     text = (
