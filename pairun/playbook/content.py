@@ -26,8 +26,8 @@ from pairun.playbook.rootfiles import (
     PLUGIN_FOLDERS,
     not_a_root,
     plugin_folders_in,
-    unread,
 )
+from pairun.playbook.unreadfiles import unread
 
 if TYPE_CHECKING:
     from pairun.playbook.document.reading import Node

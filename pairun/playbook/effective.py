@@ -19,8 +19,8 @@ from pairun.playbook.patches import Patcher, phase_hints
 from pairun.playbook.pluginfolders import folder_plugins
 from pairun.playbook.pod.schema import pod_schema
 from pairun.playbook.policy import Policy, read_policy
-from pairun.playbook.rootfiles import unread
 from pairun.playbook.specs import PHASES, add_plugins, check_spec
+from pairun.playbook.unreadfiles import unread
 
 RESERVED = frozenset(
     {"job", "parameters", "cluster", "env", "results", "secrets", "plugin", "user_extension", "expanded", "vars",

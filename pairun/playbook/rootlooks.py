@@ -50,6 +50,16 @@ def _is_meant(folder: str, name: str) -> bool:
         return False
     if name != meant and any(_is_meant(os.path.join(folder, n), n) for n in FOLDERS):
         return False  # itself a content root, which may have any name
+    return holds_sources(folder, meant)
+
+
+def holds_sources(folder: str, meant: str) -> bool:
+    """Whether a folder, whatever its name, has a file of one of a content root's folders.
+
+    Args:
+        folder: its path.
+        meant: the folder of a content root, such as ``playbooks``.
+    """
     # People also put plugin specs into plugins/.
     marks = [_MARKS[meant], *([_MARKS["plugin_specs"]] if meant == PLUGIN_FOLDERS else [])]
     return any(mark.search(_head(file)) for file in _files_in(folder, meant) for mark in marks)

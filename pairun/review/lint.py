@@ -15,9 +15,10 @@ from pairun.playbook.document.reading import Node, decode, load_bytes, read_text
 from pairun.playbook.effective import Layers
 from pairun.playbook.linting import lint_module, lint_playbook, lint_policy, lint_spec
 from pairun.playbook.pluginfolders import check_folder
-from pairun.playbook.rootfiles import DESCRIPTION, PLAYBOOK_FILES, not_a_root, root_around, unread
+from pairun.playbook.rootfiles import DESCRIPTION, PLAYBOOK_FILES, not_a_root, root_around
 from pairun.playbook.rootlooks import imports_pairun, looks_like_root
 from pairun.playbook.rules import check_rules
+from pairun.playbook.unreadfiles import unread
 from pairun.review.jobreview import JobReview, review_data
 from pairun.review.lintpaths import files_in
 from pairun.review.lostrules import check_lost
@@ -52,11 +53,12 @@ def lint(paths: Sequence[str], roots: list[str], vault: Vault) -> Linted:
     """
     kinds: dict[str, str] = {}
     try:
-        folders = {p: files_in(p) for p in paths if os.path.isdir(p)}
+        refused = Problems()
+        folders = {p: _files_in(p, refused) for p in paths if os.path.isdir(p)}
         looks = [p for p in folders if looks_like_root(p)]
         own = [p for p in looks if _adds_a_root(p, roots)]
         linter = _Linter([*roots, *own], vault)
-        linted = [linter.root_problems, linter.folder_problems, _misnamed(looks)]
+        linted = [refused, linter.root_problems, linter.folder_problems, _misnamed(looks)]
         for path in paths:
             for file in folders.get(path, [path]):
                 kinds[file], problems = linter.lint(file, named=path not in folders)
@@ -66,6 +68,15 @@ def lint(paths: Sequence[str], roots: list[str], vault: Vault) -> Linted:
         # The content roots themselves are unusable.
         linted = [_refused(e)]
     return Linted(list(_each_once(linted)), kinds)
+
+
+def _files_in(folder: str, problems: Problems) -> list[str]:
+    """The files of a folder; the problems take a folder that cannot be listed."""
+    try:
+        return files_in(folder)
+    except PairunError as e:
+        problems.extend(e.problems)
+        return []
 
 
 def _adds_a_root(folder: str, roots: list[str]) -> bool:

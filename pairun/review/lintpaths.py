@@ -12,7 +12,6 @@ from pairun.playbook.rootfiles import DESCRIPTION, MODULES
 from pairun.playbook.rootlooks import imports_pairun, looks_like_root
 
 MAX_FILES = 1000
-MAX_DEPTH = 8
 _YAML = (".yaml", ".yml")
 
 
@@ -27,10 +26,10 @@ def files_in(folder: str) -> list[str]:
         folder: its path.
 
     Raises:
-        PairunError: there are too many files, or folders are nested too deeply.
+        PairunError: there are no files, there are too many, or a folder cannot be read.
     """
     files: list[str] = []
-    for path in _below(folder, MAX_DEPTH):
+    for path in _below(folder):
         files.append(path)
         if len(files) > MAX_FILES:
             raise _refusal(folder, f"it has more than {MAX_FILES} files")
@@ -39,21 +38,33 @@ def files_in(folder: str) -> list[str]:
     return files
 
 
-def _below(folder: str, levels: int) -> Iterator[str]:
-    if levels == 0:
-        raise _refusal(folder, f"it is {MAX_DEPTH} levels deep")
+def _below(folder: str) -> Iterator[str]:
+    """The same without a limit; a stack holds the folders, which may be deeper than calls nest."""
+    waiting = [_inside(folder)]
+    while waiting:
+        for path, is_folder in waiting[-1]:
+            if is_folder:
+                waiting.append(_inside(path))
+                break
+            yield path
+        else:
+            waiting.pop()
+
+
+def _inside(folder: str) -> Iterator[tuple[str, bool]]:
+    """The files to check and the folders in a folder, each with whether it is a folder."""
     module = module_at(folder)
     if module is not None and imports_pairun(module):
-        yield folder
+        yield folder, False
         return
     if os.path.isfile(description := os.path.join(folder, DESCRIPTION)):
-        yield description
+        yield description, False
         return
     modules = []
     whole = os.path.abspath(folder)
     if os.path.basename(whole) == MODULES and looks_like_root(os.path.dirname(whole)):
         modules = list(module_paths(folder).values())
-        yield from modules
+        yield from ((module, False) for module in modules)
     try:
         names = sorted(os.listdir(folder))
     except OSError as e:
@@ -64,9 +75,9 @@ def _below(folder: str, levels: int) -> Iterator[str]:
             continue
         if os.path.isdir(path):
             if not os.path.islink(path) and not os.path.isfile(os.path.join(path, MARKER)):
-                yield from _below(path, levels - 1)
+                yield path, True
         elif name.endswith(_YAML) and os.path.isfile(path):
-            yield path
+            yield path, False
 
 
 def _refusal(folder: str, why: str) -> PairunError:

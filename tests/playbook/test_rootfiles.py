@@ -8,6 +8,7 @@ import pytest
 
 from pairun.errors import PairunError, Problem
 from pairun.playbook.content import open_content
+from pairun.playbook.rootfiles import not_a_root
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,3 +62,22 @@ def test_a_folder_of_files_has_other_programs_files(desk: Desk) -> None:
     from pairun.playbook.effective import Layers
 
     assert [p.hint for p in Layers(content).warnings] == ["did you mean 'policy.yaml'?"]
+
+
+def test_a_folder_that_is_part_of_a_root(desk: Desk) -> None:
+    """The hint names the content root, or what to do with a ConfigMap's folder."""
+    root = desk.root({"playbooks/init.yaml": ""})
+    for path in (root / "playbooks", f"{root}/playbooks/"):
+        problem = not_a_root(str(path))
+        assert problem is not None
+        assert problem.hint == f"it is a folder of a content root: give {root}"
+    flat = desk.root({"init.yaml": "", "policy.yaml": "", "exit-spec.yaml": ""}, "flat")
+    problem = not_a_root(str(flat))
+    assert problem is not None
+    assert problem.hint == (
+        "it has init.yaml, policy.yaml itself: move them to a folder 'playbooks' in it, "
+        f"or set PAI_CONFIG_DIR={flat} in place of --root"
+    )
+    problem = not_a_root(str(desk.tmp / "none"))
+    assert problem is not None
+    assert "it has none of the folders" in str(problem.hint)
