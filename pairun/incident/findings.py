@@ -19,7 +19,7 @@ from pairun.incident.losses import loss_after, loss_before
 from pairun.incident.numbered import NumberedLog
 from pairun.incident.progress import Progress, progress_in, step_times
 from pairun.incident.testimony import Testimony, expected_ranks, testimonies
-from pairun.incident.times import Moment, last_moment, moment_near
+from pairun.incident.times import Moment, last_moment, moment_of_failure
 from pairun.incident.waitingplaces import WaitingPlace, waiting_place
 from pairun.incident.writers import Writer
 
@@ -118,7 +118,7 @@ def finding_of(
         writer=writer,
         file=log.name,
         diagnosis=diagnosis,
-        at=moment_near(log.data, at) if line else None,
+        at=moment_of_failure(log.data, at) if line else None,
         last=last_moment(log.data),
         finished=Surroundings(log).succeeded_at >= 0,
         bytes=len(log.data),

@@ -6,9 +6,10 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 from typing import NamedTuple
 
-from pairun.diagnose.lines import plain
+from pairun.diagnose.lines import Line, parse, plain
 
 _NEAR_LINES = 60
+_CLOSE_LINES = 3
 _LINE_BYTES = 400
 
 _ISO = re.compile(
@@ -28,6 +29,10 @@ _CLOCK = re.compile(
 )
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _YEARLESS = 2000
+_OF_TRACEBACK = re.compile(
+    r"\s|$|Traceback \(most|During handling of|The above exception was|(?:\w+\.)*\w*(?:Error|Exception)\b"
+)
+_PROGRESS = re.compile(r"(?i)\b(?:step|iter(?:ation)?|epoch|loss)\b\W{0,3}\d")
 _WANTS_TIME = re.compile(rb"\d\d:\d\d:\d\d")
 
 
@@ -120,6 +125,41 @@ def moment_near(data: bytes, at: int) -> Moment | None:
     return None
 
 
+def moment_of_failure(data: bytes, at: int) -> Moment | None:
+    """The time of the line that decides, or of a line close to it; None if there is none.
+
+    The lines of a traceback do not count as a distance. The first line of a log tells when it
+    began, unless it shows progress.
+
+    Args:
+        data: the log.
+        at: an offset in the line.
+    """
+    start = data.rfind(b"\n", 0, at) + 1
+    own = _moment_at(data, start)
+    if own is not None:
+        return own
+    above, distance = start, 0
+    for _ in range(_NEAR_LINES):
+        if above <= 0 or distance >= _CLOSE_LINES:
+            break
+        above = data.rfind(b"\n", 0, above - 1) + 1
+        line = _line_at(data, above)
+        if (moment := _moment_at(data, above)) is not None:
+            if above == 0 and not _PROGRESS.search(line.text):
+                break
+            return moment
+        distance += not _OF_TRACEBACK.match(line.text)
+    below = start
+    for _ in range(_CLOSE_LINES):
+        below = data.find(b"\n", below) + 1
+        if not below:
+            break
+        if (moment := _moment_at(data, below)) is not None:
+            return moment
+    return None
+
+
 def last_moment(data: bytes) -> Moment | None:
     """The last time in a log, near its end."""
     return moment_near(data, max(0, len(data.rstrip()) - 1))
@@ -128,6 +168,11 @@ def last_moment(data: bytes) -> Moment | None:
 def _without_year(at: float) -> float:
     moment = datetime.fromtimestamp(at, UTC)
     return moment.replace(year=_YEARLESS).timestamp()
+
+
+def _line_at(data: bytes, start: int) -> Line:
+    stop = data.find(b"\n", start)
+    return parse(start, data[start : len(data) if stop < 0 else stop])
 
 
 def _moment_at(data: bytes, start: int) -> Moment | None:

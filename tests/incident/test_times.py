@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from pairun.incident.times import moment_in, seconds_between
+from pairun.diagnose.table import Table
+from pairun.incident.telling import incident_lines
+from pairun.incident.times import moment_in, moment_of_failure, seconds_between
+from tests.incident.jobs import incident_of, write
 
 
 @pytest.mark.parametrize(
@@ -46,3 +51,43 @@ def test_times_of_different_forms_are_compared() -> None:
 def test_a_line_without_a_time(line: str) -> None:
     """Numbers alone make no time."""
     assert moment_in(line) is None
+
+
+_RAISED = (
+    "Traceback (most recent call last):\n"
+    '  File "/job/train.py", line 41, in <module>\n'
+    "    loss.backward()\n"
+    "KeyError: 'label'\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "clock"),
+    [
+        (f"10:00:00 starting\n{_RAISED}", None),
+        (f"10:00:00 starting\nloading\n{_RAISED}", None),
+        (f"started\n10:00:00 loading\nstep 1\nstep 2\nstep 3\n{_RAISED}", None),
+        (f"started\n10:00:00 loading\n{_RAISED}", "10:00:00"),
+        (f"10:00:00 step 1 loss 0.7\n{_RAISED}", "10:00:00"),
+        (f"10:00:00 starting\n{_RAISED.replace('KeyError', '10:00:09 KeyError')}", "10:00:09"),
+        (f"10:00:00 starting\n{_RAISED}10:00:09 the command ended\n", "10:00:09"),
+        (f"10:00:00 starting\n{_RAISED}a\nb\nc\n10:00:09 the command ended\n", None),
+    ],
+)
+def test_only_a_line_close_to_a_failure_has_its_time(text: str, clock: str | None) -> None:
+    """The first line of a log tells when the log began."""
+    data = text.encode()
+    moment = moment_of_failure(data, data.index(b"KeyError"))
+    assert (moment.clock() if moment else None) == clock
+
+
+def test_a_failure_without_a_time_is_told_without_one(tmp_path: Path, table: Table) -> None:
+    """Neither the first rank nor the consequences get the time of the log's start."""
+    lost = (
+        "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:41\n"
+    )
+    logs = {f"rank{n}.log": f"10:00:0{n} starting\nloading\n{lost}" for n in range(3)}
+    logs["rank1.log"] = f"10:00:01 starting\nloading\n{_RAISED}"
+    lines = incident_lines(incident_of(write(tmp_path, logs), table))
+    assert lines[0] == "rank 1 raised KeyError; 2 others stopped waiting for it"
+    assert not [line for line in lines if "within" in line]
