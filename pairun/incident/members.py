@@ -100,7 +100,8 @@ def members_of(findings: Sequence[Finding]) -> list[Member]:
         writer = group[0].writer
         host = next((f.writer.host for f in group if f.writer.host), "")
         # next to logs of ranks, a log without a rank is the launcher's
-        launcher = writer.launcher or (writer.rank is None and len(ranks) > 1)
+        is_beside = writer.rank is None and len(ranks) > 1 and not writer.has_ranks
+        launcher = writer.launcher or is_beside
         members.append(Member(writer.label, writer.rank, host, launcher, tuple(group)))
     return sorted(members, key=lambda m: (m.rank is None, m.rank or 0, m.label))
 

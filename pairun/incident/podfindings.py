@@ -52,7 +52,7 @@ def with_objects(
     earliest = _earliest(failed, trigger_of(objects))
     for report in reports:
         mine = logs_of(report, findings, reports)
-        writer = findings[mine[0]].writer if mine else _writer(report, reports)
+        writer = _writer(report, [findings[n].writer for n in mine], reports, findings)
         writers[report.name] = writer
         for n in mine:
             joined[n] = _at_node(joined[n], report)
@@ -65,6 +65,8 @@ def with_objects(
             is_told=bool(mine) and not are_quiet,
             has_log=bool(mine),
         )
+        if own is not None and writer.has_ranks and not own.is_cause:
+            own = own._replace(writer=writer._replace(launcher=True))
         if own is not None and (own.diagnosis.klass != NONE or not findings):
             joined.append(own._replace(at=_moment(report, findings, mine), testimonies=said))
         elif mine:
@@ -96,6 +98,8 @@ def logs_of(
     ]
     if named or report.number is None or not _is_one_role(reports):
         return named
+    if _have_several_ranks(reports, findings):
+        return []
     return [n for n, f in enumerate(findings) if f.writer.rank == report.number]
 
 
@@ -111,9 +115,36 @@ def _is_one_role(reports: Sequence[PodReport]) -> bool:
     return len(set(numbers)) == len(numbers) and len({each.role for each in reports}) == 1
 
 
-def _writer(report: PodReport, reports: Sequence[PodReport]) -> Writer:
-    rank = report.number if _is_one_role(reports) else None
-    return Writer(rank, report.label, report.node)
+def _have_several_ranks(reports: Sequence[PodReport], findings: Sequence[Finding]) -> bool:
+    """Whether all Pods of a role are known, and the logs are of several ranks of each."""
+    writers = [f.writer for f in findings if f.writer.rank is not None and not f.writer.launcher]
+    if any(each.number is not None for each in writers):
+        return False  # the logs have Pods' names
+    ranks = {each.rank for each in writers}
+    numbers = {each.number for each in reports}
+    is_multiple = len(ranks) > len(numbers) and len(ranks) % len(numbers) == 0
+    return is_multiple and numbers == set(range(len(numbers)))
+
+
+def _writer(
+    report: PodReport,
+    mine: Sequence[Writer],
+    reports: Sequence[PodReport],
+    findings: Sequence[Finding],
+) -> Writer:
+    """The writer of a Pod's logs; the Pod itself if it has several ranks or no log.
+
+    Args:
+        report: the Pod.
+        mine: the writers of its logs.
+        reports: of all Pods of the job.
+        findings: of the job's logs.
+    """
+    if mine and len({each.rank for each in mine} - {None}) < 2:
+        return mine[0]
+    has_ranks = bool(mine) or _have_several_ranks(reports, findings)
+    rank = report.number if _is_one_role(reports) and not has_ranks else None
+    return Writer(rank, report.label, report.node, has_ranks=has_ranks)
 
 
 def _at_node(finding: Finding, report: PodReport) -> Finding:

@@ -65,6 +65,7 @@ class Writer(NamedTuple):
         role: of the writers among which its index counts, such as ``bert-worker``; may be empty.
         number: its number in the role; None if unknown.
         is_stated: whether the rank is that which its log shows, and not only the number in the role.
+        has_ranks: whether it is a Pod with several ranks.
     """
 
     rank: int | None
@@ -74,6 +75,7 @@ class Writer(NamedTuple):
     role: str = ""
     number: int | None = None
     is_stated: bool = False
+    has_ranks: bool = False
 
     @classmethod
     def of_pod(cls, name: str, host: str) -> Writer:

@@ -105,6 +105,39 @@ def test_without_a_cause_the_first_end_counts(tmp_path: Path, table: Table) -> N
     assert "before the others" in incident.decided_by
 
 
+@pytest.mark.parametrize("folder", ["", "train-worker-0/"])
+@pytest.mark.parametrize("lost", [(), (0, 1, 3)])
+def test_the_state_of_a_pod_with_several_ranks_is_no_ranks(
+    folder: str, lost: tuple[int, ...], tmp_path: Path, table: Table
+) -> None:
+    """The number in its name is that of the Pod, also if a rank has the same one."""
+    peer = (
+        "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:41\n"
+    )
+    logs = {f"{folder}rank-{n}.log": "step 1\n" + peer * (n in lost) for n in range(4)}
+    for code, reason in ((137, "OOMKilled"), (1, "Error")):
+        state = pod("train-worker-0", **ended(code, reason))
+        incident = incident_of(write(tmp_path, {**logs, "pods.json": as_json(state)}), table)
+        if code == 137:
+            assert incident.first is not None
+            assert (incident.first.label, incident.first.rank) == ("train-worker-0", None)
+            assert incident.diagnosis.klass == "host_oom"
+        elif lost:
+            assert incident.first is not None
+            assert incident.first.rank == 2
+        else:
+            assert incident.first is None
+
+
+def test_one_pod_of_several_is_its_rank(tmp_path: Path, table: Table) -> None:
+    """Beside the logs of four ranks, Pod 2 of four is rank 2."""
+    logs = {f"rank-{n}.log": "step 1\n" for n in range(4)}
+    state = as_json(pod("train-worker-2", **ended(137, "OOMKilled")))
+    incident = incident_of(write(tmp_path, {**logs, "pods.json": state}), table)
+    assert incident.first is not None
+    assert incident.first.rank == 2
+
+
 def test_only_nodes_of_the_job_count(tmp_path: Path, table: Table) -> None:
     """Another node of the cluster that is not ready explains nothing."""
     objects = [pod("w-0", phase="Running"), node("node-a"), node("node-z", "Unknown")]
