@@ -73,6 +73,23 @@ def _lint_lone_patches(
         problems.extend([p])
 
 
+def lint_changes(node: Node, layers: Layers, problems: Problems) -> None:
+    """Check changes of the playbooks, in the form of a job's ``extras.pairun``.
+
+    Args:
+        node: the root node of the file, which is the job's layer.
+        layers: the content roots and their policy.
+        problems: takes every error and warning.
+    """
+    check_expressions(node, problems)
+    stacked = Problems()
+    drafts = layers.effective([], job=node, problems=stacked).drafts
+    for phase in PHASES:
+        for task in drafts[phase].tasks():
+            check_task(task, phase, layers.content, stacked)
+    problems.extend(p for p in stacked if p.place and p.place.source is node.place.source)
+
+
 def lint_spec(node: Node, content: Content, problems: Problems) -> None:
     """Check a plugin spec; the arguments are those of `lint_playbook`."""
     check_spec(node, content, problems)

@@ -11,13 +11,16 @@ from pairun.contract.sources import module_at
 from pairun.errors import PairunError, Problem, Problems
 from pairun.formats.stored import framework_in, is_manifest, load_input
 from pairun.playbook.content import built_in_root, open_content
+from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node, decode, load_bytes, read_text
 from pairun.playbook.effective import Layers
-from pairun.playbook.linting import lint_module, lint_playbook, lint_policy, lint_spec
+from pairun.playbook.keywords import OPERATIONS
+from pairun.playbook.linting import lint_changes, lint_module, lint_playbook, lint_policy, lint_spec
 from pairun.playbook.pluginfolders import check_folder
 from pairun.playbook.rootfiles import DESCRIPTION, PLAYBOOK_FILES, not_a_root, root_around
 from pairun.playbook.rootlooks import imports_pairun, looks_like_root
 from pairun.playbook.rules import check_rules
+from pairun.playbook.specs import PHASES
 from pairun.playbook.unreadfiles import unread
 from pairun.review.jobreview import JobReview, review_data
 from pairun.review.lintpaths import files_in
@@ -169,6 +172,9 @@ class _Linter:
         elif kind == "plugin spec":
             lint_spec(node, layers.content, problems)
             problems.extend(self._syntax.check(scripts_of_file(node)))
+        elif kind == CHANGES:
+            lint_changes(read_text(decode(data, path, "job")), layers, problems)
+            problems.extend(self._syntax.check(scripts_of_file(node)))
         elif kind == "policy":
             lint_policy(node, layers, problems)
         elif kind == "diagnosis rules":
@@ -249,6 +255,7 @@ SKIPPED = "skipped: "
 """The names of file kinds that are not linted begin with these."""
 UNREAD = f"{SKIPPED}nothing that pairun reads"
 MANIFEST = f"{SKIPPED}a manifest of Kubernetes, for `pairun inject`"
+CHANGES = "changes of the playbooks, for `pairun inject --playbook`"
 _KEYS = {
     "phase": "playbook",
     "summary": "plugin spec",
@@ -281,6 +288,8 @@ def _kind(path: str, node: Node, *, named: bool) -> str | None:
         return "job"
     if any(k in keys for k in _POD_KEYS):
         return "pod"
+    if _is_changes(node, keys):
+        return CHANGES
     for key, kind in _KEYS.items():
         if get_close_matches(key, keys, n=1, cutoff=0.75):
             return kind
@@ -293,6 +302,14 @@ def _has_its_place(path: str, keys: list[str]) -> bool:
         bool(keys)
         and not _is_job(keys)
         and os.path.splitext(os.path.basename(path))[0] in PLAYBOOK_FILES
+    )
+
+
+def _is_changes(node: Node, keys: list[str]) -> bool:
+    """Whether a file has the form of a job's ``extras.pairun``, with at least one operation."""
+    operations = [op for phase in PHASES for op in elements(node, phase)]
+    return set(keys) <= {"vars", *PHASES} and any(
+        key in OPERATIONS for op in operations for key, _ in op.items()
     )
 
 

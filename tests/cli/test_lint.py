@@ -706,3 +706,26 @@ def test_a_cluster_has_no_secrets(shell: Shell) -> None:
 def test_a_folder_is_linted_at_any_depth(shell: Shell) -> None:
     """There is no limit of levels, as there is none for people."""
     assert shell("lint", shell.root({f"{'d/' * 100}x.yaml": "tasks: []\n"})).ids == ["PR205"]
+
+
+CHANGES = "vars: {a: 1}\nruntime:\n  - {before: user_command, id: w, name: W, cmd: {script: ls}}\n"
+
+
+def test_changes_for_an_injection(shell: Shell) -> None:
+    """They are checked as a job's layer: alone, in a folder, and against a policy."""
+    root = shell.root({"playbooks/policy.yaml": "job_may: {vars: [a], insert: {runtime: [cmd]}}\n"})
+    file = shell.file("jobs/changes.yaml", CHANGES)
+    said = shell("lint", "--root", root, file.parent)
+    kind = "changes of the playbooks, for `pairun inject --playbook`"
+    assert (said.code, said.out) == (0, f"{file}: {kind}\n1 file: no problems\n")
+    assert shell("lint", file).ids == ["PR402"]  # the variable
+    wrong = (
+        "init: [{patch: barier}, {befor: x}]\nruntime: [{append: , name: N, cmd: {argvv: []}}]\n"
+    )
+    ids = shell("lint", shell.file("wrong.yaml", wrong)).ids
+    assert sorted(ids) == ["PR201", "PR401", "PR404", "PR604"]
+    secret = "runtime: [{append: , id: n, name: N, cmd: {argv: ['{{ secrets.x }}']}}]\n"
+    assert shell("lint", shell.file("secret.yaml", secret)).ids == []
+    # A list of another program is none.
+    other = shell.root({"values.yaml": "init: [{name: a}]\n"}, "other")
+    assert shell("lint", other).out.splitlines()[-1] == "0 files: no problems"

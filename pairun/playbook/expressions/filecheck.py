@@ -58,5 +58,6 @@ def _collect(
         problems.extend(e.problems)
         return
     # An expression may ask whether a name is defined.
-    if "secrets" in names and not ("default" in text or "defined" in text):
+    is_jobs = node.place.source.layer == "job"
+    if "secrets" in names and not is_jobs and not ("default" in text or "defined" in text):
         problems.error("PR301", "'secrets' is not defined", node.place, MISSING["secrets"])
