@@ -14,7 +14,7 @@ from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task, merged
 from pairun.playbook.initplugins import InitPlugins, replace_tasks
 from pairun.playbook.inputs import PluginUse
-from pairun.playbook.keywords import BESIDE, FOREIGN, playbook_schema
+from pairun.playbook.keywords import BESIDE, FOREIGN, FOREIGN_IN_POD, playbook_schema
 from pairun.playbook.patches import Patcher, phase_hints
 from pairun.playbook.pluginfolders import folder_plugins
 from pairun.playbook.pod.schema import pod_schema
@@ -231,9 +231,9 @@ class Layers:
         policy = self.policy if layer == "job" else None
         before = len(problems.errors)
         schema = layer_schema({name: {} for name in self.content.modules})
-        whole = "extras.pairun"
+        foreign, whole = {**FOREIGN, **FOREIGN_IN_POD}, "extras.pairun"
         problems.extend(
-            violations(node, schema, foreign=FOREIGN, beside=BESIDE, what="keyword", whole=whole)
+            violations(node, schema, foreign=foreign, beside=BESIDE, what="keyword", whole=whole)
         )
         if len(problems.errors) > before and not isinstance(node.value, dict):
             return

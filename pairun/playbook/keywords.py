@@ -180,6 +180,13 @@ FOREIGN: dict[str, str] = {
 """Words of Ansible and of camelCase formats, and pairun's words for them."""
 
 
+EXPORT = "export NAME=value in the role's commands"
+"""How a job sets a variable for the user's command, whatever the policy allows."""
+
+FOREIGN_IN_POD: dict[str, str] = dict.fromkeys(("pod.env", "pod.environment"), EXPORT)
+"""Words that mean something else below ``pod``, which has no variables."""
+
+
 @functools.cache
 def keywords_of(where: Where) -> Mapping[str, Keyword]:
     """The keywords of a playbook, task, handler, group or operation."""

@@ -10,7 +10,7 @@ from pairun.module import Phase
 from pairun.plan import USER_COMMAND
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, TaskDraft, draft_task, merged
-from pairun.playbook.keywords import OPERATIONS, keywords_of
+from pairun.playbook.keywords import EXPORT, OPERATIONS, keywords_of
 from pairun.playbook.policy import Policy
 
 
@@ -123,6 +123,8 @@ class Patcher:
         fine = True
         for path, leaf in _leaves("args" if keyword == task.module else keyword, node):
             permission = self._policy.may_patch(task.id, task.module, path)
+            if path == "environment" and task.module == USER_COMMAND:
+                permission = permission._replace(words=f"set variables with {EXPORT}")
             what = f"change '{path}' of the task '{task.id}'"
             fine = permission.granted(self._problems, what, leaf.key or leaf.place) and fine
         if fine and keyword == "on_exit":

@@ -153,6 +153,22 @@ def test_words_of_other_tools_get_the_pairun_word(desk: Desk, word: str) -> None
     assert desk.at(found[0].place).startswith(word)
 
 
+@pytest.mark.parametrize(
+    ("pairun", "id_"),
+    [
+        ("pod: {env: {A: b}}", "PR209"),
+        ("pod: {environment: {A: b}}", "PR201"),
+        ("pod: {roles: {worker: {env: {A: b}}}}", "PR209"),
+        ("runtime: [{patch: user_command, environment: {A: b}}]", "PR402"),
+    ],
+)
+def test_a_variable_for_the_command_is_an_export(desk: Desk, pairun: str, id_: str) -> None:
+    """No hint leads to a place that the next error refuses."""
+    (problem,) = desk.problems(desk.job(pairun))
+    assert problem.id == id_
+    assert "export NAME=value in the role's commands" in str(problem.hint)
+
+
 def test_the_words_that_every_newcomer_brings_are_known() -> None:
     """The words people bring from Ansible and from job files are in the table."""
     words = "ignore_errors register block notify become with_items failurePolicy exitCodes"

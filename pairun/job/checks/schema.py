@@ -13,6 +13,7 @@ from pairun.formats.protocol import ROLE_KEYS, SCHEMA, Schema, home_of
 from pairun.playbook.document.plainschema import fits
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import Timestamp, js_text
+from pairun.playbook.keywords import EXPORT
 
 if TYPE_CHECKING:
     import jsonschema
@@ -167,7 +168,10 @@ def _report_unknown(
         )
     else:
         home = home_of(key) if path[:1] in {(), ("taskRoles",)} else None
-        hint = f"it belongs in {home}" if home else did_you_mean(key, schema["properties"])
+        if key in ("env", "environment"):
+            hint: str | None = f"set variables with {EXPORT}"
+        else:
+            hint = f"it belongs in {home}" if home else did_you_mean(key, schema["properties"])
         out.error("PR502", f"unknown key '{key}'{where}", place, hint)
 
 

@@ -42,7 +42,8 @@ def violations(
         node: the tree.
         schema: JSON Schema, draft 2020-12.
         ids: the error ids to use.
-        foreign: words of other formats, and their replacements here.
+        foreign: words of other formats, and their replacements here; ``pod.env`` is the word
+            ``env`` below the key ``pod``.
         beside: keys under which people wrongly nest what belongs beside them, and the hint for it.
         what: the name of a mapping's entries in messages (``key``, ``keyword``).
         whole: the name of the tree itself in messages.
@@ -108,9 +109,10 @@ def _problems(
         for name, child in node.items():
             if name in known or _by_pattern(name, schema):
                 continue
-            hint = f"in pairun: {foreign[name]}" if name in foreign else None
+            word = foreign.get(".".join((*path[:1], name))) or foreign.get(name)
+            hint = f"in pairun: {word}" if word else None
             yield Problem(
-                "PR209" if hint and ids.unknown == "PR201" else ids.unknown,
+                "PR209" if name in foreign and ids.unknown == "PR201" else ids.unknown,
                 f"there is no {what} '{name}' here",
                 child.key or child.place,
                 hint or did_you_mean(name, known),

@@ -90,6 +90,14 @@ def test_a_key_that_belongs_elsewhere(written: str, home: str) -> None:
     assert hint == f"it belongs in {home}"
 
 
+@pytest.mark.parametrize("key", ["env", "environment"])
+def test_a_role_has_no_variables(key: str) -> None:
+    """The hint says how every job can set one."""
+    ((message, hint),) = messages_of(f"{ROLE}    commands: [a]\n    {key}: {{A: b}}\n")
+    assert message == f"unknown key '{key}' in taskRoles.worker"
+    assert hint == "set variables with export NAME=value in the role's commands"
+
+
 def test_commands_as_a_block_of_text() -> None:
     """The hint shows how a list holds the block, and not the text with its line breaks."""
     ((_, hint),) = messages_of(f"{ROLE}    commands: |\n      ls\n      pwd\n")
