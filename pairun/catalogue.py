@@ -540,6 +540,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "a command that YAML joins to the one above it",
         "Write each command of the list in the same column.",
     ),
+    (
+        "PR933",
+        "a size that lacks a unit",
+        "Write the unit, as in 16Gi or 512Mi: a size without one is in bytes.",
+    ),
 )
 
 CATALOGUE = {id_: ErrorKind(title, advice) for id_, title, advice in _ROWS}

@@ -11,6 +11,7 @@ from pairun.errors import Place, Problem, Problems, did_you_mean
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import merged
 from pairun.playbook.pod.bounds import check_bounds
+from pairun.playbook.pod.sizes import size_warnings
 from pairun.playbook.pod.table import POD_SETTINGS
 from pairun.playbook.policy import Policy
 
@@ -121,6 +122,7 @@ def pod_settings(
         and node.value is not None
     }
     check_bounds(policy, values, asked, problems)
+    problems.extend(size_warnings(values))
     _check_mounts(values, problems)
     return PodSettings(values)
 
