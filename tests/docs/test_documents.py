@@ -152,6 +152,25 @@ def test_the_check_module_in_the_documents_works_as_printed(tmp_path: pathlib.Pa
     assert roomy.result.values == {"free_bytes": 2**40}
 
 
+def test_the_example_of_a_fake_world_works_as_printed(tmp_path: pathlib.Path) -> None:
+    """The module with a server and a command passes lint and the page's tests."""
+    page = (ROOT / "docs/modules.md").read_text()
+    source, tests = re.findall(r"^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "save_model.py").write_text(source)
+    (tmp_path / "test_save_model.py").write_text(tests)
+    for argv in (
+        ["-m", "pairun", "lint", "modules/save_model.py"],
+        ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "test_save_model.py"],
+    ):
+        done = subprocess.run(
+            [sys.executable, *argv],
+            cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{tests.count('def test_')} passed" in done.stdout
+
+
 def test_the_tests_in_the_documents_need_no_framework(tmp_path: pathlib.Path) -> None:
     """They are plain functions, and pairun.testing imports no test framework."""
     page = (ROOT / "docs/modules.md").read_text()

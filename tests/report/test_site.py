@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -122,3 +123,20 @@ def test_a_page_and_the_site_do_not_go_together(tmp_path: pathlib.Path) -> None:
     )  # fmt: skip
     assert done.returncode == 2
     assert "--site writes every page; omit the names" in done.stderr
+
+
+def test_the_wheel_contains_every_file_that_a_page_links_to() -> None:
+    """`pairun doc --site` of an installed pairun has the same files as that of a checkout."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    sdist = project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    paths = {
+        (page.parent / target).resolve().relative_to(ROOT)
+        for page in (ROOT / "docs").rglob("*.md")
+        for target in re.findall(r"\]\((\.\./[^)#]+)[)#]", page.read_text())
+    }
+    linked = {str(path) for path in paths if path.parts[0] != "docs"}
+    assert "image/packages.lock" in linked
+    for included in (wheel, sdist):
+        folders = tuple(f"{path}/" for path in included)
+        assert not {t for t in linked if t not in included and not t.startswith(folders)}
