@@ -28,6 +28,14 @@ _OWN = re.compile(
 """pairun's own messages in the container's log and in ``runtime.log``; not the tasks' output."""
 
 
+_COMMAND_STARTS = re.compile(
+    rb"^(?:\[pairun\]|\[[^]\n]{20,40}\] \[openpai-runtime\]) starting the command: ", re.MULTILINE
+)
+_OF_TASK = re.compile(
+    rb"^(?:\[[^]\n]{20,40}\] \[openpai-runtime\] )?  [a-z][a-z0-9_]{0,60} \| .*$", re.MULTILINE
+)
+"""The output of a task; before the start of the job's command that task has succeeded."""
+
 _STARTING = b"[pairun] starting the command: "
 """PID 1's message when it starts the job's command."""
 
@@ -189,12 +197,16 @@ def _last_drawn(raw: bytes) -> bytes:
 def _without_own(data: bytes) -> tuple[bytes, list[int], int | None]:
     """The log with empty lines in place of pairun's own; line numbers stay the same.
 
+    Once the job's command has started, the output of the tasks before it is also pairun's own.
+
     Returns:
         The log, the offsets at which pairun started the job's command, and the last command's exit
         code.
     """
     if b"[pairun] " not in data and b"[openpai-runtime] " not in data:
         return data, [], None  # a large log is not copied
+    if began := [match.start() for match in _COMMAND_STARTS.finditer(data)]:
+        data = _OF_TASK.sub(b"", data[: began[-1]]) + data[began[-1] :]
     starts: list[int] = []
     removed = 0
     code: int | None = None

@@ -22,6 +22,13 @@ _ERREXIT = "set -o errexit\n"
 _WITHOUT_ERREXIT = re.compile(r"\bset \+(?:\w*e|o errexit)")
 _XTRACE = re.compile(r"\bset -(?:\w*x|o xtrace)")
 _CONTINUED = re.compile(r"\\\n\s*")
+_SSH_CODE = 255
+_SSH = re.compile(
+    r"(?:^|[;&|({`!] *|\b(?:exec|if|do|then|sudo|time|timeout \S+) )(?:ssh|scp|sftp) "
+)
+_OF_SSH = "ssh ends with 255 if it cannot connect or loses the connection"
+"""ssh(1), EXIT STATUS: that of the remote command, or 255 if an error occurred."""
+
 _NEVER_FAILS = re.compile(
     r"#|set [-+]|if \(set -o pipefail\)|(?:do|done|then|else|fi|esac|[{}();]+)$"
     r"|echo\b[^<>|&;$`(\\]*$"
@@ -51,6 +58,7 @@ def with_commands(
     commands = _commands_in(text)
     if not commands or not text.startswith(_ERREXIT) or _WITHOUT_ERREXIT.search(text):
         return diagnosis
+    by_ssh = [each for each in commands if _SSH.search(each)] if code == _SSH_CODE else []
     evidence, advice = list(diagnosis.evidence), diagnosis.advice
     if diagnosis.headline != CLASSES[UNKNOWN].meaning:
         evidence.append(Evidence("", 0, diagnosis.headline))
@@ -59,7 +67,12 @@ def with_commands(
         evidence.append(Evidence("", 0, f"one of: {_listed(commands)}"))
         if not _XTRACE.search(text):
             advice = "add `set -x` as the first command: the log then shows each one before it runs"
+    if by_ssh:
+        evidence.insert(0, Evidence("", 0, _OF_SSH))
+        advice = "check that the other container still runs; `ssh -v` shows why ssh fails"
     subject = _quoted(commands[0]) if len(commands) == 1 else "a command"
+    if len(by_ssh) == 1 and len(commands) > 1:
+        subject = f"a command, probably {_quoted(by_ssh[0])},"
     return diagnosis._replace(
         headline=f"{subject} failed with exit code {code}; no command after it ran",
         evidence=tuple(evidence),

@@ -82,6 +82,19 @@ def test_what_a_task_prints_is_evidence(table: Table) -> None:
     assert said(line, table, exit_code=1).klass == "module_not_found"
 
 
+@pytest.mark.parametrize("stamp", [_STAMP, ""])
+def test_what_a_task_printed_before_the_command_is_no_evidence(stamp: str, table: Table) -> None:
+    """The task succeeded, for the job's command started after it."""
+    start = _STAMP if stamp else "[pairun] "
+    task = f"{stamp}  ssh | Permission denied (publickey)\n{stamp}  ssh | 1 of 2 hosts answer\n"
+    log = f"{task}{start}starting the command: bash user.sh\n"
+    ended = f"{start}the command ended with 255 after 3.0 s\n"
+    found = said(log + ended, table, exit_code=255)
+    assert (found.klass, found.headline) == (UNKNOWN, "the log is empty")
+    found = said(f"{log}  a | 7\n{ended}", table, exit_code=255)
+    assert [(e.line, e.text) for e in found.evidence] == [(4, "a | 7")]
+
+
 def test_a_diagnosis_shows_what_it_rests_on(table: Table) -> None:
     """File, number and text of the line, what it names, and where in the job's code it was."""
     found = said("a\nb\n" + TRACE + _OOM, table)

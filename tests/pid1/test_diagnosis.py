@@ -163,6 +163,8 @@ ERREXIT = """set -o errexit
 set -o nounset
 if (set -o pipefail) 2>/dev/null; then set -o pipefail; fi
 """
+NO_SSH = "ssh() { return 255; }\n"
+BY_SSH = "ssh ends with 255 if it cannot connect or loses the connection"
 SET_X = "add `set -x` as the first command: the log then shows each one before it runs"
 
 
@@ -174,8 +176,9 @@ SET_X = "add `set -x` as the first command: the log then shows each one before i
         ("true\n( exit 7 )\n", "a command failed with exit code 7", "one of: `true`; `( exit 7 )`", SET_X),
         ("set -x\ntrue\nfalse", "a command failed with exit code 1", "one of: `true`; `false`", "read the last lines"),
         ("set +e\ntrue\nfalse", "the log is empty", "", "check where"),
+        (f"{NO_SSH}ssh w-1 hostname", "a command, probably `ssh w-1 hostname`, failed with exit code 255", BY_SSH, "check that the other container"),
     ],
-    ids=["silent", "after output", "several", "traced", "without errexit"],
+    ids=["silent", "after output", "several", "traced", "without errexit", "ssh"],
 )  # fmt: skip
 def test_errexit_ends_a_script_without_a_word(
     volume: Any, start: Any, rules: Rules, script: str, headline: str, evidence: str, advice: str
