@@ -28,6 +28,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
         },
         "differs": comparison.any,
         "diagnosis": _diagnosis_data(comparison.diagnosis),
+        "policy": list(_values_data(comparison.policy, comparison.vault)),
         "jobs": {diff.path: _job_data(diff, comparison.vault) for diff in comparison.jobs},
         "problems": [],
     }

@@ -37,8 +37,9 @@ def print_comparison(comparison: Comparison, stream: IO[str]) -> None:
     text.roots("old", comparison.old)
     text.roots("new", comparison.new)
     text.diagnosis(comparison.diagnosis)
+    text.policy(comparison.policy)
     for diff in comparison.jobs:
-        text.job(diff, comparison.diagnosis)
+        text.job(diff, comparison)
     stream.flush()
     for diff in comparison.jobs:
         print_problems(diff.problems.both, comparison.vault)
@@ -76,7 +77,16 @@ class _DiffText:
         for file in diff.files:
             self._text.wrapped(f"~ rules of the diagnosis changed: {file}", "  ", "yellow", "  ")
 
-    def job(self, job: JobDiff, diagnosis: DiagnosisDiff) -> None:
+    def policy(self, changed: Sequence[ValueChange]) -> None:
+        """Print the differences in the policy, which all jobs share."""
+        if not changed:
+            return
+        self._text.line()
+        self._text.line("policy of every job")
+        for change in changed:
+            self._value(change, "  ")
+
+    def job(self, job: JobDiff, comparison: Comparison) -> None:
         """Print all differences of one job."""
         text = self._text
         text.line()
@@ -95,7 +105,7 @@ class _DiffText:
             refused = any(p.severity == "error" for p in side_problems)
             more = "; refused values are omitted above" if refused else ""
             self._problems(f"only with the {side} roots{more}", side_problems)
-        text.line(_summary(job.roles, job.problems, diagnosis))
+        text.line(_summary(job.roles, job.problems, comparison))
 
     def _role(self, diff: RoleDiff) -> None:
         if diff.missing:
@@ -192,7 +202,7 @@ def _lines(value: Value | None, vault: Vault) -> list[str]:
     return ["(none)" if shown is None else text]
 
 
-def _summary(roles: Mapping[str, RoleDiff], problems: ProblemDiff, diagnosis: DiagnosisDiff) -> str:
+def _summary(roles: Mapping[str, RoleDiff], problems: ProblemDiff, comparison: Comparison) -> str:
     changes = [c for r in roles.values() for tasks in r.tasks.values() for c in tasks]
     kinds = [c.kind for c in changes]
     counts = {
@@ -214,8 +224,10 @@ def _summary(roles: Mapping[str, RoleDiff], problems: ProblemDiff, diagnosis: Di
     if all(r.missing for r in roles.values()):
         # An invalid job, or an unknown role, has no roles here.
         return ", ".join([*parts, "nothing was compared"])
-    if diagnosis.any:
+    if comparison.diagnosis.any:
         parts.append("the diagnosis changed")
+    if comparison.policy:
+        parts.append("the policy changed")
     return ", ".join(parts) or "no difference"
 
 

@@ -254,7 +254,7 @@ def test_an_override_that_is_refused_now_is_an_error_of_the_new_side(shell: Shel
     assert "error[PR402]: a job may not disable the task 'port_check'" in said.out
     assert f"{job}:" in said.out
     assert "new/playbooks/policy.yaml:1:" in said.out
-    assert said.out.endswith("1 task added, 1 error with the new roots only\n")
+    assert said.out.endswith("1 task added, 1 error with the new roots only, the policy changed\n")
     data = shell("diff", old, new, "--json", job).data
     assert [p["id"] for p in data["jobs"][str(job)]["problems"]["new"]] == ["PR402"]
 
@@ -546,3 +546,23 @@ def test_rules_and_exit_codes_of_the_diagnosis(tmp_path: Path) -> None:
     assert diff.files == [str(folder / "own.yaml")]
     assert not diff_diagnosis(new, new).any
     assert diff_diagnosis(new, old).any
+
+
+def test_a_lock_and_a_policy_that_the_job_does_not_meet(shell: Shell) -> None:
+    """Both change what jobs may do, though this job's tasks stay the same."""
+    locked = shell.root(init("patches: [{patch: port_check, locked: true}]\n"), "locked")
+    said = shell("diff", "--exit-code", "built-in", locked, shell.job())
+    assert (said.code, said.out.splitlines()[-1]) == (2, "1 value changed")
+    assert "locked: (none) → true  ← cluster" in said.out
+    strict = shell.root({"playbooks/policy.yaml": "job_may: {disable: [], vars: []}\n"}, "strict")
+    said = shell("diff", "--exit-code", "built-in", strict, shell.job())
+    assert (said.code, said.out.splitlines()[-1]) == (2, "the policy changed")
+    assert 'job_may.disable: ["port_check"] → (none), was set by built-in' in said.out
+    data = shell("diff", "--json", "built-in", strict, shell.job()).data
+    assert data["differs"] is True
+    changed = {v["path"]: v for v in data["policy"]}
+    assert changed["job_may.hold_max"]["old"]["value"] == "30m"
+    assert changed["job_may.hold_max"]["new"] is None
+    assert not {p for p in changed if p.startswith(("job_may.vars", "pod.defaults"))}
+    said = shell("diff", "--exit-code", strict, strict, shell.job())
+    assert (said.code, said.out.splitlines()[-1]) == (0, "no difference")

@@ -10,7 +10,9 @@ from pairun.errors import PairunError, Problem
 from pairun.playbook.content import Content
 from pairun.review.diff.compare import ProblemDiff, RoleDiff, diff_problems, diff_role
 from pairun.review.diff.diagnosisdiff import DiagnosisDiff, diff_diagnosis
+from pairun.review.diff.policydiff import diff_policy
 from pairun.review.diff.sides import JobSide, loaded, side_of, stacked
+from pairun.review.diff.values import ValueChange
 from pairun.secrets.vault import Vault
 
 
@@ -54,18 +56,20 @@ class Comparison:
         new: the roots of the new side.
         jobs: the differences of each job.
         diagnosis: the differences in the diagnosis, which all jobs share.
+        policy: the differences in the policy, which all jobs share.
     """
 
     old: Content
     new: Content
     jobs: Sequence[JobDiff]
     diagnosis: DiagnosisDiff
+    policy: Sequence[ValueChange]
     vault: Vault
 
     @property
     def any(self) -> bool:
         """Whether anything differs."""
-        return self.diagnosis.any or any(d.any for d in self.jobs)
+        return self.diagnosis.any or bool(self.policy) or any(d.any for d in self.jobs)
 
     @property
     def fails(self) -> bool:
@@ -101,6 +105,7 @@ def compare(
         new=contents[1],
         jobs=diffs,
         diagnosis=diff_diagnosis(*contents),
+        policy=diff_policy(*contents),
         vault=vault,
     )
 

@@ -83,6 +83,8 @@ def task_values(
         say(("args", argument.name), _as_written(argument.type, value), not given)
     for name, value in _keywords(task):
         say((name,), value)
+    if (lock := node.get("locked")) is not None and lock.value is True:
+        say(("locked",), lock.value)
     if task.environment:
         say(("environment",), task.environment)
     if task.exit_codes:
