@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pairun.errors import Problems
 from pairun.playbook.content import Content
 from pairun.playbook.document.reading import Node
-from pairun.review.diff.values import Path, Value, ValueChange, changes
+from pairun.review.diff.values import DEFAULT, Path, Value, ValueChange, changes
 
 _DEFAULTS = ("pod", "defaults")
 """pairun stacks these, and every job shows the ones that it gets."""
+_ABSENT: Mapping[Path, Any] = {
+    ("plugin_folders", "roots"): "*",
+    ("plugin_folders", "paths"): ["plugins"],
+    ("job_yaml",): "js-yaml 3",
+}
+"""The values of a policy that does not have them."""
 
 
 def diff_policy(old: Content, new: Content) -> Sequence[ValueChange]:
@@ -30,9 +37,10 @@ def _values(content: Content) -> dict[Path, Value]:
             for key, inner in node.items():
                 put((*path, key), inner)
         elif node.value != [] or path[0] != "job_may":  # an empty list allows as much as none
-            values[path] = Value(
-                value=node.plain(), setter=f"{node.place.source.layer} {node.place}"
-            )
+            value = node.plain()
+            is_default = path in _ABSENT and value == _ABSENT[path]
+            setter = DEFAULT if is_default else f"{node.place.source.layer} {node.place}"
+            values[path] = Value(value=value, setter=setter)
 
     if documents:
         put((), documents[-1])
