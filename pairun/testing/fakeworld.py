@@ -95,6 +95,11 @@ class FakeWorld(World):
         if text is None:
             self._make_dir(path, 0o755)
             return
+        if not isinstance(text, str | bytes):
+            raise TypeError(
+                f"files[{path!r}] must be a text, bytes or None (a folder), "
+                f"not {type(text).__name__}"
+            )
         self._make_dir(os.path.dirname(path), 0o755)
         self._write(path, text.encode() if isinstance(text, str) else text, 0o644)
 

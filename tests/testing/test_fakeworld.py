@@ -137,6 +137,13 @@ def test_a_wrong_answer_of_a_server_is_named(wrong: Any) -> None:
         ctx.query(["git", "log"])
 
 
+def test_a_wrong_content_of_a_file_is_named() -> None:
+    """A mapping, as for JSON, is no content."""
+    wrong: Any = {"/x.json": {"a": 1}}
+    with pytest.raises(TypeError, match=r"files\['/x.json'\] must be a text.*, not dict"):
+        FakeWorld(wrong)
+
+
 def test_a_missing_folder_is_named_with_the_way_to_make_it() -> None:
     """The shared volume of a fake world is empty: a test makes the folders that it needs."""
     with pytest.raises(Permanent, match=re.escape('add files={"/usr/local/pai/run": None}')):
