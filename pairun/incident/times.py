@@ -162,7 +162,7 @@ def moment_of_failure(data: bytes, at: int) -> Moment | None:
 
 def last_moment(data: bytes) -> Moment | None:
     """The last time in a log, near its end."""
-    return moment_near(data, max(0, len(data.rstrip()) - 1))
+    return moment_of_failure(data, max(0, len(data.rstrip()) - 1))
 
 
 def _without_year(at: float) -> float:

@@ -91,3 +91,19 @@ def test_a_failure_without_a_time_is_told_without_one(tmp_path: Path, table: Tab
     lines = incident_lines(incident_of(write(tmp_path, logs), table))
     assert lines[0] == "rank 1 raised KeyError; 2 others stopped waiting for it"
     assert not [line for line in lines if "within" in line]
+
+
+@pytest.mark.parametrize(("end", "told"), [("", False), ("10:00:09 step 7\n", True)])
+def test_the_end_of_a_log_has_the_time_of_a_close_line(
+    end: str, told: bool, tmp_path: Path, table: Table
+) -> None:
+    """A rank that the others lost is named without the time at which its log began."""
+    lost = (
+        "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:41\n"
+    )
+    logs = {f"rank{n}.log": f"10:00:0{n} starting\nloading\n{lost}" for n in range(3)}
+    logs["rank1.log"] = f"10:00:01 starting\nloading\n{end}"
+    lines = incident_lines(incident_of(write(tmp_path, logs), table))
+    assert lines[0].startswith("the log of rank 1 ends without an error")
+    assert ("its log ends at 10:00:09" in lines[0]) == told
+    assert ("its log ends at" in lines[0]) == told
