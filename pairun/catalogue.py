@@ -545,6 +545,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "a size that lacks a unit",
         "Write the unit, as in 16Gi or 512Mi: a size without one is in bytes.",
     ),
+    (
+        "PR934",
+        "a value that a task cannot use",
+        "The job runs without it. The message says what is wrong; correct the value.",
+    ),
 )
 
 CATALOGUE = {id_: ErrorKind(title, advice) for id_, title, advice in _ROWS}

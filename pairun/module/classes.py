@@ -56,6 +56,13 @@ class Module:
         """Yield a sentence for each combination of arguments that is invalid."""
         yield from ()
 
+    def doubts(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield the path and a sentence for each value that is valid but cannot be used.
+
+        A review warns of them. An argument that is unknown before the run has its default here.
+        """
+        yield from ()
+
 
 class StateModule(Module):
     """Brings the world into a state; a second run finds nothing to do.

@@ -17,6 +17,7 @@ from pairun.host.worlds import ReviewContext
 from pairun.job.checks.destinations import destination_warnings
 from pairun.job.checks.gracetime import grace_warnings, torchrun_warnings
 from pairun.job.checks.idleplugins import idle_plugin_warnings
+from pairun.job.checks.ineffective import ineffective_warnings
 from pairun.job.checks.surprises import job_warnings
 from pairun.job.checks.variables import variable_warnings
 from pairun.job.hiding import hide_lines
@@ -185,6 +186,7 @@ def review_loaded(
                 problems.extend(variable_warnings(plan, other_settings=others))
                 problems.extend(destination_warnings(plan, layers.content))
                 problems.extend(idle_plugin_warnings(plan, layers.content))
+                problems.extend(ineffective_warnings(plan, layers.content))
                 tasks[role.name] = _verdicts(plan, layers.content, settings)
                 plans.append(plan)
             except PairunError as e:
