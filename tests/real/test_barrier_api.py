@@ -548,7 +548,7 @@ def _(pod: Pod) -> tuple[int, str]:
     return _behind(pod, slowly)
 
 
-@way("an API server that says 429")
+@way("an API server that answers 429")
 def _(pod: Pod) -> tuple[int, str]:
     def refused(front: Front, request: Any) -> bool:
         # The head, then the barrier's own first look.
