@@ -228,6 +228,7 @@ CLASSES: Mapping[str, FailureClass] = {
     "kernel_resource_limit": _user(
         "a GPU kernel needs more shared memory or registers than the GPU has",
         "use a smaller block size or fewer stages (num_stages), or a GPU with more shared memory",
+        "retry_elsewhere",
     ),
     "device_busy": _platform(
         "another process holds the device",
@@ -275,7 +276,7 @@ CLASSES: Mapping[str, FailureClass] = {
     "framework_bug": FailureClass(
         "the framework or the compiler has a bug",
         "framework",
-        "after_fix",
+        None,
         "use another version of the framework, or switch off what is named; report the message",
     ),
     "child_failed": _unknown(

@@ -102,10 +102,10 @@ def failure_lines(name: str, content: Content) -> Iterator[str]:
     kind = CLASSES[name]
     yield f"failure {name}"
     yield f"  {kind.meaning}"
-    if kind.retry:
+    if kind.advice:
         yield ""
         yield f"  fault  {kind.fault}"
-        yield f"  retry  {kind.retry}"
+        yield f"  retry  {kind.retry or 'no advice'}"
     if kind.advice:
         yield f"  do     {kind.advice}"
     if remedy := REMEDIES.get(name):
