@@ -23,7 +23,7 @@ from types import CodeType
 from typing import NamedTuple
 
 PACKAGES = (
-    "attr", "attrs", "charset_normalizer", "idna", "jinja2", "markupsafe", "requests", "urllib3",
+    "charset_normalizer", "idna", "jinja2", "markupsafe", "requests", "urllib3",
 )  # fmt: skip
 """What pairun needs besides the standard library, in pure Python."""
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, Protocol
 
-import attrs
-
+from pairun.base.records import field, record
 from pairun.contract.loading import ModuleFile
 from pairun.module import FailureKind, Phase
 
@@ -30,7 +29,7 @@ EXPAND = "{{ text | expand(env) }}"
 """The template of a `Late` text with variables that only the user's container has: ``$HOME/x``."""
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Late:
     """A value that is known only at run time.
 
@@ -46,10 +45,10 @@ class Late:
     because: str
     where: str = ""
     expression: bool = False
-    vars: Mapping[str, Any] = attrs.Factory(dict)
+    vars: Mapping[str, Any] = field(factory=dict)
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Task:
     """One use of a module, resolved.
 
@@ -79,7 +78,7 @@ class Task:
     module: str
     args: Mapping[str, Any]
     when: Any = True
-    environment: Mapping[str, Any] = attrs.Factory(dict)
+    environment: Mapping[str, Any] = field(factory=dict)
     retries: int = 0
     delay_s: float = DEFAULT_DELAY_S
     retry_on: tuple[FailureKind, ...] = DEFAULT_RETRY_ON
@@ -87,14 +86,14 @@ class Task:
     deadline_s: float | None = None
     failure_policy: FailurePolicy = "fail"
     run_on: RunOn = "all"
-    exit_codes: Mapping[str, int] = attrs.Factory(dict)
+    exit_codes: Mapping[str, int] = field(factory=dict)
     on_exit: tuple[Task, ...] = ()
     events: tuple[Event, ...] = ()
     of_plugin: bool = False
     where: str = ""
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Group:
     """Tasks that run in parallel; fails if one of them fails."""
 
@@ -106,7 +105,7 @@ class Group:
 Step = Task | Group
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Plan:
     """A phase, ready to run.
 

@@ -10,8 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable
 
-import attrs
-
+from pairun.base.records import record
 from tests.surroundings import GIVEN
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -24,7 +23,7 @@ BUILD_S = 3600.0
 Lab = Callable[..., str]
 
 
-@attrs.frozen
+@record(kw_only=False)
 class Done:
     """A container that has ended.
 

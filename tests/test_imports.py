@@ -29,33 +29,33 @@ PID_1 = {"runtime", "base", "secrets", "errors", "diagnose", "handover"}
 """What PID 1's own process stands on."""
 LIBRARIES = {
     "base": {"_pairun"},  # linked into the bundle
-    "secrets": {"attrs", "_pairun_scan"},  # linked into the bundle
-    "kube": {"attrs"},
-    "module": {"attrs"},
-    "contract": {"attrs"},
+    "secrets": {"_pairun_scan"},  # linked into the bundle
+    "kube": set(),
+    "module": set(),
+    "contract": set(),
     "net": {"requests", "urllib3"},
-    "plan": {"attrs"},
+    "plan": set(),
     "rendezvous": set(),
     "diagnose": {"_pairun_scan"},
     "incident": {"yaml"},  # for objects of Kubernetes, in a function
-    "host": {"attrs"},
-    "testing": {"attrs"},
-    "handover": {"attrs"},
+    "host": set(),
+    "testing": set(),
+    "handover": set(),
     "runtime": set(),
-    "executor": {"attrs"},
-    "playbook": {"attrs", "yaml", "jinja2", "jsonschema", "referencing"},
-    "formats": {"attrs", "yaml"},
-    "job": {"attrs", "jsonschema", "yaml"},
-    "openpai": {"attrs", "yaml"},
-    "inject": {"attrs", "yaml"},
-    "review": {"attrs"},
-    "report": {"attrs", "mkdocs", "rich"},
-    "init": {"attrs"},
-    "tasks": {"attrs"},
-    "engines": {"attrs", "yaml", "requests", "urllib3", "kubernetes"},
+    "executor": set(),
+    "playbook": {"yaml", "jinja2", "jsonschema", "referencing"},
+    "formats": {"yaml"},
+    "job": {"jsonschema", "yaml"},
+    "openpai": {"yaml"},
+    "inject": {"yaml"},
+    "review": set(),
+    "report": {"mkdocs", "rich"},
+    "init": set(),
+    "tasks": set(),
+    "engines": {"yaml", "requests", "urllib3", "kubernetes"},
     "scaffold": set(),
     "learning": set(),
-    "cli": {"attrs", "yaml", "jsonschema", "requests"},
+    "cli": {"yaml", "jsonschema", "requests"},
 }  # fmt: skip
 HEAVY = ("jinja2", "jsonschema", "yaml", "requests", "kubernetes", "referencing", "rich")
 

@@ -10,9 +10,8 @@ import typing
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Union
 
-import attrs
-
 from pairun.base.durations import DURATION_PATTERN
+from pairun.base.records import REQUIRED, fields
 from pairun.module import Duration, Mode, Module, Secret, format_duration, parse_duration
 from pairun.secrets.shapes import is_secret_key
 
@@ -55,16 +54,14 @@ def arguments(cls: type[Module]) -> tuple[Argument, ...]:
 
 def _arguments(cls: type[Module]) -> Iterator[Argument]:
     hints = typing.get_type_hints(cls)
-    for field in attrs.fields(cls):  # type: ignore[arg-type]
-        default = field.default
-        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
-            default = default.factory()
+    for name, field in fields(cls).items():
+        default = field.make()
         yield Argument(
-            field.name,
-            hints[field.name],
+            name,
+            hints[name],
             field.metadata.get("doc", ""),
-            default is attrs.NOTHING,
-            None if default is attrs.NOTHING else default,
+            default is REQUIRED,
+            None if default is REQUIRED else default,
             field.metadata.get("replaced_by"),
             field.metadata.get("bound"),
         )

@@ -9,8 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
-import attrs
-
+from pairun.base.records import field, record
 from pairun.module import FAILURE_KINDS, FailureKind, Fault
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -44,7 +43,7 @@ class BadResult(Exception):
         self.method = method
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Report:
     """The end of an attempt.
 
@@ -65,8 +64,8 @@ class Report:
 
     outcome: AttemptOutcome
     message: str = ""
-    values: Mapping[str, Any] = attrs.Factory(dict)
-    environment: Mapping[str, str | None] = attrs.Factory(dict)
+    values: Mapping[str, Any] = field(factory=dict)
+    environment: Mapping[str, str | None] = field(factory=dict)
     kind: FailureKind = "internal"
     fault: Fault = "unknown"
     hint: str | None = None
@@ -81,7 +80,7 @@ class Report:
         return self.outcome == "failed"
 
 
-@attrs.frozen
+@record(kw_only=False)
 class Progress:
     """The progress of an attempt.
 
@@ -96,7 +95,7 @@ class Progress:
     file: str = ""
 
 
-@attrs.frozen
+@record(kw_only=False)
 class Hidden:
     """Secrets that a module has learned; they never appear in any output.
 

@@ -6,8 +6,7 @@ import time
 from collections.abc import Generator, Mapping
 from typing import Any, Literal, TypeVar
 
-import attrs
-
+from pairun.base.records import record
 from pairun.contract.results import Report, failure
 from pairun.executor.limits import Limits
 from pairun.executor.peers import GIVE_S, VERDICT_S, Exchange, report_of, take_verdict, verdict_of
@@ -23,14 +22,14 @@ Outcome = Literal["ok", "changed", "skipped", "ignored", "failed"]
 _NO_REPORT = Report(outcome="ok")
 
 
-@attrs.frozen
+@record(kw_only=False)
 class Wait:
     """A wait until a monotonic time; a cancellation ends it early."""
 
     until: float
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Work:
     """A module that runs in a forked process.
 
@@ -49,7 +48,7 @@ class Work:
     to_the_end: bool = False
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Answer:
     """The loop's answer when a wait or work has ended and its process is gone.
 
@@ -66,7 +65,7 @@ class Answer:
     output: tuple[str, ...] = ()
 
 
-@attrs.frozen(kw_only=True)
+@record
 class TaskEnd:
     """How a task ended, and when (monotonic time)."""
 
@@ -76,7 +75,7 @@ class TaskEnd:
     ended: float
 
 
-@attrs.frozen
+@record(kw_only=False)
 class _Done:
     """A task before its end: the last report, the number of attempts, whether it was cancelled."""
 

@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Self
 
-import attrs
-
+from pairun.base.records import as_dict, record
 from pairun.base.signals import STOP_SIGNALS, Signals
 from pairun.contract.results import Progress, Report, failure
 from pairun.executor.attempt import Attempt
@@ -25,7 +24,7 @@ MAX_POLL_S = 3600.0
 """The longest single poll(2), in seconds; poll counts milliseconds in an int."""
 
 
-@attrs.define(kw_only=True)
+@record(frozen=False)
 class _Running:
     """A life and its current wait or work."""
 
@@ -153,7 +152,7 @@ class Loop:
 
         def emit_progress(progress: Progress) -> None:
             record = {"type": "progress", "task": each.task.id, "attempt": work.attempt}
-            shared.emit({**record, **attrs.asdict(progress)})
+            shared.emit({**record, **as_dict(progress)})
 
         try:
             attempt = Attempt(

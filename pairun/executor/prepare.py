@@ -6,8 +6,7 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
-
+from pairun.base.records import record
 from pairun.contract.arguments import build
 from pairun.contract.results import BadResult, Report, checked_variable, failure
 from pairun.errors import PairunError, Problem
@@ -21,7 +20,7 @@ _MODULE_ERRORS = ("PR602", "PR603", "PR703")
 """Errors in a module's file: the platform's fault, not the user's."""
 
 
-@attrs.frozen
+@record(kw_only=False)
 class Prepared:
     """A task ready for attempts: its module, its environment, its harmless kinds of failure."""
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import attrs
-
+from pairun.base.records import field, record
 from pairun.handover.journal import Emit
 from pairun.module import Module
 from pairun.plan import Late, Peers, Task
@@ -16,7 +15,7 @@ Resolve = Callable[[Late, Mapping[str, Any], Mapping[str, str]], Any]
 """Resolves a late value from the environment and the results so far."""
 
 
-@attrs.define(kw_only=True)
+@record(frozen=False)
 class Shared:
     """What the tasks of one phase share.
 
@@ -43,10 +42,10 @@ class Shared:
     env: dict[str, str]
     pai_dir: str
     peers: Callable[[], Peers | None] = lambda: None
-    results: dict[str, dict[str, Any]] = attrs.Factory(dict)
-    exports: dict[str, str | None] = attrs.Factory(dict)
-    registered: list[Task] = attrs.Factory(list)
-    hidden: list[str] = attrs.Factory(list)
+    results: dict[str, dict[str, Any]] = field(factory=dict)
+    exports: dict[str, str | None] = field(factory=dict)
+    registered: list[Task] = field(factory=list)
+    hidden: list[str] = field(factory=list)
     on_hide: Callable[[], None] = lambda: None
     stop_signal: int | None = None
 

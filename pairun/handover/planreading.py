@@ -6,9 +6,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_args
 
-import attrs
-
 from pairun.base.paths import runtime_file
+from pairun.base.records import fields
 from pairun.contract.loading import ModuleFile
 from pairun.errors import PairunError, Problem
 from pairun.handover.door import Door
@@ -164,13 +163,13 @@ class _Decoder:
 
 
 def _module_file(raw: object, where: str) -> ModuleFile:
-    fields = _mapping(raw, where)
-    known = {f.name: f for f in attrs.fields(ModuleFile)}
-    _check_names(fields, where, set(known))
+    given = _mapping(raw, where)
+    known = fields(ModuleFile)
+    _check_names(given, where, known)
     checked: dict[str, Any] = {}
     for name, field in known.items():
-        check = _boolean if field.type in (bool, "bool") else _text
-        checked[name] = check(_required(fields, name, where), f"{where}.{name}")
+        check = _boolean if field.type == "bool" else _text
+        checked[name] = check(_required(given, name, where), f"{where}.{name}")
     return ModuleFile(**checked)
 
 

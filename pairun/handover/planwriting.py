@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import attrs
-
+from pairun.base.records import fields
 from pairun.module import Secret
 from pairun.plan import Group, Late, Plan, Task
 
@@ -67,9 +66,9 @@ def dump_plan(plan: Plan, secrets: SecretStore) -> dict[str, Any]:
 
     def task(t: Task) -> dict[str, Any]:
         out = {
-            f.name: getattr(t, f.name)
-            for f in attrs.fields(Task)
-            if getattr(t, f.name) != _default(f)
+            name: getattr(t, name)
+            for name, field in fields(Task).items()
+            if getattr(t, name) != field.make()
         }
         for name in ("args", "when", "environment"):
             if name in out:
@@ -94,9 +93,4 @@ def dump_plan(plan: Plan, secrets: SecretStore) -> dict[str, Any]:
 
 
 def _plain_fields(record: Any) -> dict[str, Any]:
-    return {f.name: getattr(record, f.name) for f in attrs.fields(type(record))}
-
-
-def _default(field: Any) -> Any:
-    is_factory = isinstance(field.default, attrs.Factory)  # type: ignore[arg-type]
-    return field.default.factory() if is_factory else field.default
+    return {name: getattr(record, name) for name in fields(type(record))}

@@ -12,8 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
-import attrs
-
+from pairun.base.records import record
 from pairun.base.retryafter import is_worth_a_retry, retry_after_s
 from pairun.host.part import Note, Part
 from pairun.host.place import Place
@@ -37,7 +36,7 @@ _MAX_STARTS = 3
 _MARGIN_S = 0.25
 
 
-@attrs.frozen(kw_only=True)
+@record
 class FileRequest:
     """The arguments of a download; see `pairun.module.Context.fetch_file`."""
 
@@ -50,7 +49,7 @@ class FileRequest:
     stall_s: float
 
 
-@attrs.frozen(kw_only=True)
+@record
 class _World:
     """The parts of the environment that a download uses."""
 

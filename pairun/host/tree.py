@@ -8,8 +8,7 @@ import os
 import stat as stat_bits
 from collections.abc import Callable, Iterator
 
-import attrs
-
+from pairun.base.records import record
 from pairun.host.failures import failure, in_words
 from pairun.module import Permanent, format_size
 
@@ -21,7 +20,7 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIMIT_HINT = "if this is expected, raise max_unpacked_bytes or max_members"
 
 
-@attrs.frozen
+@record(kw_only=False)
 class Limits:
     """How much may be unpacked from an archive."""
 

@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import attrs
-
+from pairun.base.records import record, replace
 from pairun.errors import Problems
 from pairun.inject.kinds import INDEXED
 from pairun.inject.stages import check_order, stage_of
@@ -21,7 +20,7 @@ _SAY = (
 )
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Gang:
     """A gang, as an injected Pod describes it to its init container.
 
@@ -130,7 +129,7 @@ def _asked(
     if not selector and not _agrees(template, siblings, size, problems):
         return None
     if numbered and not selector and (same := _same(template)):
-        role = attrs.evolve(_role(template), instances=size)
+        role = replace(_role(template), instances=size)
         return Gang(same=same, roles=(role,), role=role.name)
     labels = dict(selector) or _own_labels(template, siblings)
     same = [*_same(template), *labels] if not selector else list(labels)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import attrs
-
+from pairun.base.records import record
 from pairun.inject.kinds import Kind, RoleRule, kind_of
 from pairun.inject.tree import Mapping, Part, Sequence, target
 
@@ -31,7 +30,7 @@ class Owner(NamedTuple):
     data: dict[str, Any]
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Template:
     """One Pod template.
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
-
+from pairun.base.records import replace
 from pairun.errors import PairunError, Problems
 from pairun.formats.jsyaml import JS
 from pairun.formats.stored import framework_in, job_source, load_input, user_of
@@ -87,7 +86,7 @@ def _read_stored(
             masked.place,
             "every tag of $secrets stays as it is; the original job file has the values",
         )
-        job = job and attrs.evolve(job, secrets_unknown=True)
+        job = job and replace(job, secrets_unknown=True)
     return job, problems
 
 

@@ -6,8 +6,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 
-import attrs
-
+from pairun.base.records import record
 from pairun.plan import FailurePolicy
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
@@ -23,7 +22,7 @@ def fc_name(raw: str) -> str:
     return re.sub("[^a-z0-9]", "", raw.lower())
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Prerequisite:
     """Something that tasks need: an image, a script, data, an output.
 
@@ -44,7 +43,7 @@ class Prerequisite:
     node: Node
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Storage:
     """A storage that the platform mounts.
 
@@ -59,7 +58,7 @@ class Storage:
     node: Node
 
 
-@attrs.frozen(kw_only=True)
+@record
 class PluginEntry:
     """One item of the job's list of runtime plugins.
 
@@ -82,7 +81,7 @@ class PluginEntry:
         return self.roles is None or role.name in self.roles or role.fc_name in self.roles
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Resources:
     """The resources of one instance of a role.
 
@@ -99,7 +98,7 @@ class Resources:
     ports: Mapping[str, int]
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Role:
     """A group of equal tasks.
 
@@ -133,7 +132,7 @@ class Role:
     node: Node
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Job:
     """A job.
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
-
+from pairun.base.records import record
 from pairun.errors import PairunError, Problem
 from pairun.kube.ports import PORT_ANNOTATION, PortPlan
 from pairun.kube.statuses import task_statuses
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Instance:
     """One task.
 
@@ -39,7 +38,7 @@ class Instance:
         return str(numbers[0]) if numbers else ""
 
 
-@attrs.frozen(kw_only=True)
+@record
 class ClusterRole:
     """The tasks of one role, with its name in the job and in the Pods."""
 
@@ -48,7 +47,7 @@ class ClusterRole:
     instances: tuple[Instance, ...]
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Cluster:
     """All tasks of a job, as one of them sees them.
 

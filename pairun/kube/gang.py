@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
+from pairun.base.records import as_dict, record
 
 POD_NAME = "metadata.name"
 """The source of an index that is the number at the end of the Pod's name."""
@@ -15,7 +15,7 @@ VARIABLE = "PAIRUN_GANG"
 """The init container's variable with the gang, in the format of `GangPods.text`."""
 
 
-@attrs.frozen(kw_only=True)
+@record
 class IndexPart:
     """One source of an instance's number.
 
@@ -28,7 +28,7 @@ class IndexPart:
     weight: int = 1
 
 
-@attrs.frozen(kw_only=True)
+@record
 class GangRole:
     """The Pods of one role.
 
@@ -62,7 +62,7 @@ class GangRole:
         return total if 0 <= total < self.instances else None
 
 
-@attrs.frozen(kw_only=True)
+@record
 class GangPods:
     """All Pods of a gang.
 
@@ -141,7 +141,7 @@ def gang_text(
     """
     made = {
         "same": dict(same),
-        "roles": [attrs.asdict(r) for r in roles],
+        "roles": [as_dict(r) for r in roles],
         "role": role,
         "index": dict(index),
     }

@@ -1,6 +1,6 @@
 """Everything that a module's author imports.
 
-A module is a file or a folder with one class: a frozen attrs class of typed, documented arguments.
+A module is a file or a folder with one class: a frozen record of typed, documented arguments.
 A *state* module has ``probe`` (reads the world), ``plan`` (a pure comparison) and ``apply`` (changes
 the world). A *check* module has only ``check``. Every effect goes through the `Context`: it bounds
 the time, hides secrets, writes the journal, and a test replaces it.

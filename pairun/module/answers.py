@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
-import attrs
+from pairun.base.records import record
 
 
 class FileStat(NamedTuple):
@@ -103,7 +103,7 @@ class Unpacked(NamedTuple):
     size: int
 
 
-@attrs.frozen
+@record(kw_only=False)
 class Peer:
     """An instance of the job and its Pod, as it registered with the job's leader.
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Literal, NewType, TypeVar, dataclass_transform
 
-import attrs
-
+from pairun.base.records import REQUIRED, field, record
 from pairun.module.context import Context
 from pairun.module.failures import FailureKind
 from pairun.module.verdicts import Result, Verdict
@@ -17,8 +16,6 @@ Mode = NewType("Mode", int)
 """File permission bits; written in YAML as quoted octal text (``'0644'``)."""
 
 _T = TypeVar("_T")
-
-_REQUIRED: Any = attrs.NOTHING
 
 
 class Module:
@@ -105,7 +102,7 @@ class CheckModule(Module):
 def arg(
     doc: str,
     *,
-    default: Any = _REQUIRED,
+    default: Any = REQUIRED,
     factory: Callable[[], Any] | None = None,
     replaced_by: Literal["retries"] | None = None,
     bound: str | None = None,
@@ -121,12 +118,10 @@ def arg(
         bound: of a duration: the key of the policy that holds the longest one a job may set.
     """
     metadata = {"doc": doc, "replaced_by": replaced_by, "bound": bound}
-    if factory is not None:
-        return attrs.field(factory=factory, metadata=metadata)
-    return attrs.field(default=default, metadata=metadata)
+    return field(default=default, factory=factory, metadata=metadata)
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(arg, attrs.field))
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(arg, field))
 def define(cls: type[_T]) -> type[_T]:
     """Make a class of annotated `arg` fields a frozen, keyword-only record."""
-    return attrs.frozen(kw_only=True, slots=False)(cls)
+    return record(cls)

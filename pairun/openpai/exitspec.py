@@ -11,8 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
-
+from pairun.base.records import record
 from pairun.diagnose.words import words_needed
 from pairun.errors import Problems, Source
 from pairun.formats.goregex import FLAGS, from_go
@@ -53,7 +52,7 @@ SCHEMA: dict[str, Any] = {
 IDS = Ids("PR741", "PR742", "PR743")
 
 
-@attrs.frozen
+@record(kw_only=False)
 class ExitSpec:
     """An exit spec.
 

@@ -6,9 +6,8 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-import attrs
-
 from pairun.base.paths import DEFAULT_PAI_DIR
+from pairun.base.records import record
 from pairun.errors import PairunError, Place, Problem, Problems, Source
 from pairun.formats.jsyaml import JS
 from pairun.openpai.podfiles import PodFiles
@@ -31,7 +30,7 @@ def with_config_dir(env: Mapping[str, str]) -> dict[str, str]:
     return {**env, "PAI_CONFIG_DIR": DEFAULT_CONFIG_DIR}
 
 
-@attrs.frozen(kw_only=True)
+@record
 class PodConfig:
     """Finds the settings of this Pod.
 

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import attrs
-
 from pairun.base.paths import built_in_folder
+from pairun.base.records import record
 from pairun.contract.loading import ModuleFile, load_module
 from pairun.contract.sources import module_paths, read_source
 from pairun.errors import PairunError, Problem, Problems
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from pairun.playbook.document.reading import Node
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Root:
     """One content root.
 

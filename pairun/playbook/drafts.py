@@ -6,8 +6,7 @@ from collections.abc import Container, Iterator, Mapping
 from itertools import count
 from typing import Any
 
-import attrs
-
+from pairun.base.records import field, record
 from pairun.errors import Place, Problems
 from pairun.module import Phase
 from pairun.plan import USER_COMMAND
@@ -15,7 +14,7 @@ from pairun.playbook.document.reading import Node
 from pairun.playbook.keywords import keywords_of
 
 
-@attrs.define(kw_only=True, eq=False)
+@record(frozen=False, eq=False)
 class TaskDraft:
     """A task whose values layers can still override.
 
@@ -36,7 +35,7 @@ class TaskDraft:
     module: str
     node: Node
     origin: str
-    scope: Mapping[str, Any] = attrs.Factory(dict)
+    scope: Mapping[str, Any] = field(factory=dict)
     failure_policy: str = "fail"
     handler_policy: str = "ignore"
     disabled: Place | None = None
@@ -64,7 +63,7 @@ class TaskDraft:
         return node.at(tuple(int(p) if p.isdigit() else p for p in rest)) if node else None
 
 
-@attrs.define(kw_only=True, eq=False)
+@record(frozen=False, eq=False)
 class GroupDraft:
     """A parallel group."""
 
@@ -73,7 +72,7 @@ class GroupDraft:
     place: Place
 
 
-@attrs.define(kw_only=True, eq=False)
+@record(frozen=False, eq=False)
 class Draft:
     """The playbook of one phase while layers are applied.
 
@@ -87,11 +86,11 @@ class Draft:
     """
 
     phase: Phase
-    steps: list[TaskDraft | GroupDraft] = attrs.Factory(list)
-    vars: dict[str, Node] = attrs.Factory(dict)
+    steps: list[TaskDraft | GroupDraft] = field(factory=list)
+    vars: dict[str, Node] = field(factory=dict)
     grace: Node | None = None
     place: Place | None = None
-    left_out: set[str] = attrs.Factory(set)
+    left_out: set[str] = field(factory=set)
 
     def tasks(self) -> Iterator[TaskDraft]:
         """Every task, including those of groups and disabled ones."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
-
+from pairun.base.records import field, record, replace
 from pairun.errors import Place, Problems, did_you_mean
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, TaskDraft, draft_task, free_id
 
 
-@attrs.frozen(kw_only=True)
+@record
 class InitPlugin:
     """One entry of the list.
 
@@ -28,10 +27,10 @@ class InitPlugin:
     place: Place
     stands_for: str | None = None
     task: Node | None = None
-    scope: Mapping[str, Any] = attrs.Factory(dict)
+    scope: Mapping[str, Any] = field(factory=dict)
 
 
-@attrs.frozen(kw_only=True)
+@record
 class InitPlugins:
     """The whole list: the order of the init phase, and its place."""
 
@@ -96,4 +95,4 @@ def _of_playbook(
     sentence = str(name.value) if name is not None else replaced.id
     renamed = Node(f"{sentence} ({plugin.name})", plugin.place, plugin.place, name)
     node = Node({**replaced.node.value, "name": renamed}, replaced.node.place, replaced.node.key)
-    return attrs.evolve(replaced, node=node, disabled=None)
+    return replace(replaced, node=node, disabled=None)

@@ -6,14 +6,13 @@ depend on the job protocol.
 
 from __future__ import annotations
 
-import attrs
-
+from pairun.base.records import record
 from pairun.errors import Place
 from pairun.plan import FailurePolicy
 from pairun.playbook.document.reading import Node
 
 
-@attrs.frozen(kw_only=True)
+@record
 class PluginUse:
     """One plugin that a role of a job uses.
 

@@ -11,9 +11,8 @@ import types
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import attrs
-
 from pairun.base.durations import DURATION_PATTERN
+from pairun.base.records import record
 from pairun.module import FAILURE_KINDS
 from pairun.plan import EVENTS, RUN_ON
 
@@ -28,17 +27,13 @@ _ID: dict[str, Any] = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_.-]*$"
 _KINDS: dict[str, Any] = {"enum": list(FAILURE_KINDS)}
 
 
-def _places(words: str) -> frozenset[Where]:
-    return frozenset(words.split())  # type: ignore[arg-type]
-
-
-@attrs.frozen
+@record(kw_only=False)
 class Keyword:
     """One keyword.
 
     Attributes:
         name: as written.
-        where: where it is allowed.
+        places: where it is allowed, separated by spaces.
         schema: JSON Schema of its value.
         meaning: one sentence.
         default: the default, as text.
@@ -46,11 +41,16 @@ class Keyword:
     """
 
     name: str
-    where: frozenset[Where] = attrs.field(converter=_places)
+    places: str
     schema: Mapping[str, Any]
     meaning: str
     default: str = ""
     example: str = ""
+
+    @property
+    def where(self) -> frozenset[Where]:
+        """Where it is allowed."""
+        return frozenset(self.places.split())  # type: ignore[arg-type]
 
 
 KEYWORDS: dict[str, Keyword] = {

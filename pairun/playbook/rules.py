@@ -13,8 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
-
+from pairun.base.records import record
 from pairun.diagnose.classes import CLASSES, FAULTS, NONE, RETRIES
 from pairun.diagnose.table import SCHEMA_VERSION, START, WEIGHTS, Table
 from pairun.diagnose.words import words_needed
@@ -87,7 +86,7 @@ SCHEMA: dict[str, Any] = {
 IDS = Ids("PR790", "PR791", "PR792")
 
 
-@attrs.frozen
+@record(kw_only=False)
 class Sample:
     """A rule with the fields that only people and checks need.
 
@@ -104,7 +103,7 @@ class Sample:
     negative: tuple[str, ...]
 
 
-@attrs.frozen
+@record(kw_only=False)
 class Rules:
     """The rules of all roots.
 

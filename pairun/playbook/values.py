@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
-
+from pairun.base.records import field, record
 from pairun.errors import PairunError, Place, Problems
 from pairun.module import Phase, Secret
 from pairun.plan import Late
@@ -20,7 +19,7 @@ from pairun.secrets.forms import MASK
 from pairun.secrets.vault import Vault
 
 
-@attrs.frozen(kw_only=True)
+@record
 class CompileInputs:
     """The data that expressions can use, as far as it is known.
 
@@ -39,11 +38,11 @@ class CompileInputs:
     cluster: Any
     env: Mapping[Phase, Any]
     vault: Vault
-    secrets: Any = attrs.Factory(dict)
+    secrets: Any = field(factory=dict)
     rewrite: tuple[str, str] | None = None
 
 
-@attrs.frozen
+@record(kw_only=False)
 class PhaseScope:
     """What all expressions of one phase share.
 
@@ -61,7 +60,7 @@ class PhaseScope:
     policy: Policy
     results: Unknown
     problems: Problems
-    vars: dict[str, Any] = attrs.Factory(dict)
+    vars: dict[str, Any] = field(factory=dict)
 
 
 class Broken(str):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
-
 from pairun.base.durations import format_duration
+from pairun.base.records import record
 from pairun.handover.journal import read_journal
 from pairun.report.live.activity import spaced
 
 
-@attrs.frozen(kw_only=True)
+@record
 class PhaseReport:
     """A phase that has ended: its exit code and how long it took."""
 
@@ -22,7 +21,7 @@ class PhaseReport:
         return f"exit {self.code} ({spaced(format_duration(self.seconds))})"
 
 
-@attrs.frozen(kw_only=True)
+@record
 class InstanceReport:
     """The recap's facts about an instance.
 
@@ -46,7 +45,7 @@ class InstanceReport:
         return bool(self.stopped) and all(r.get("outcome") != "failure" for r in ends)
 
 
-@attrs.frozen(kw_only=True)
+@record
 class RunReport:
     """The recap's facts about a run.
 

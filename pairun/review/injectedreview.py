@@ -6,10 +6,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import attrs
-
 from pairun.base.durations import parse_seconds
 from pairun.base.grace import VARIABLE as GRACE
+from pairun.base.records import replace
 from pairun.errors import Place, Problem, Problems, Source
 from pairun.inject.maincontainer import containers_of
 from pairun.inject.podlayer import COMMAND_FILE, command_layer, sizes_in
@@ -81,7 +80,7 @@ def _review(
     sizes, role = gang or (None, None)
     job, problems = read_plain_job(config, user=user, gang=sizes)
     main = _main_container(template, env)
-    plain = attrs.evolve(
+    plain = replace(
         settings,
         plain=True,
         grace=_grace(template, main),
@@ -94,7 +93,7 @@ def _review(
     command = main.get("command")
     place = command.place if command else main.place
     kept.extend(_in_manifest(p, place) for p in without_server_warnings(list(review.problems)))
-    return attrs.evolve(review, problems=kept)
+    return replace(review, problems=kept)
 
 
 def _main_container(template: Template, env: Mapping[str, str]) -> MappingPart:

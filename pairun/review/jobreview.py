@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import attrs
-
 from pairun.base.paths import DEFAULT_PAI_DIR
+from pairun.base.records import field, record
 from pairun.errors import PairunError, Problems, did_you_mean
 from pairun.formats.jsyaml import dialect_named
 from pairun.formats.stored import load_input
@@ -51,7 +50,7 @@ from pairun.review.unsound import unsound_problems
 from pairun.secrets.vault import Vault
 
 
-@attrs.frozen(kw_only=True)
+@record
 class JobReview:
     """The review of one job file.
 
@@ -73,7 +72,7 @@ class JobReview:
     problems: Problems
     vault: Vault
     settings: Settings = NO_SETTINGS
-    pods: Mapping[str, PodSettings] = attrs.field(factory=dict)
+    pods: Mapping[str, PodSettings] = field(factory=dict)
 
     @property
     def changes(self) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import attrs
-
+from pairun.base.records import replace
 from pairun.errors import Problems
 from pairun.openpai.plainpod import no_commands, read_plain_job, without_server_warnings
 from pairun.playbook.document.reading import decode, load_bytes
@@ -31,8 +30,8 @@ def review_pod(
     """
     source = no_commands() if path is None else decode(load_bytes(path), path, "job")
     job, problems = read_plain_job(source, user=user)
-    plain = attrs.evolve(settings, plain=True, phases=PHASES if path else ("init",))
+    plain = replace(settings, plain=True, phases=PHASES if path else ("init",))
     review = review_loaded(source.file, job, problems, layers, [], plain, vault=vault)
     kept = Problems()
     kept.extend(without_server_warnings(list(review.problems)))
-    return attrs.evolve(review, problems=kept)
+    return replace(review, problems=kept)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-import attrs
-
 from pairun.base.paths import DEFAULT_PAI_DIR
+from pairun.base.records import field, record
 from pairun.errors import Problem, Problems
 from pairun.job.checks.gracetime import PodGrace
 from pairun.module import Phase
@@ -17,7 +16,7 @@ from pairun.playbook.initplugins import InitPlugins
 from pairun.playbook.specs import PHASES
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Settings:
     """A review's inputs besides content roots and job.
 
@@ -34,7 +33,7 @@ class Settings:
     init_plugins: InitPlugins | None = None
     plain: bool = False
     engine: Node | None = None
-    init_env: Mapping[str, str] = attrs.field(factory=dict)
+    init_env: Mapping[str, str] = field(factory=dict)
     grace: PodGrace | None = None
     phases: tuple[Phase, ...] = PHASES
     warnings: tuple[Problem, ...] = ()

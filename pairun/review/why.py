@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import attrs
-
+from pairun.base.records import record
 from pairun.contract.arguments import Argument, arguments, default_text
 from pairun.errors import PairunError, Place, Problem, did_you_mean, nearest
 from pairun.job.planning import RolePlan
@@ -21,7 +20,7 @@ POD = "pod."
 """The first part of a Pod setting's path."""
 
 
-@attrs.frozen
+@record(kw_only=False)
 class Setting:
     """A value, the place that set it, and whether pairun refuses it."""
 
@@ -58,7 +57,7 @@ def settings_of(
     ]
 
 
-@attrs.frozen
+@record(kw_only=False)
 class Default:
     """The default of a setting that no layer sets: its text, and where it is declared."""
 

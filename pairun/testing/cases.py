@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
-
+from pairun.base.records import field, fields, record
 from pairun.errors import did_you_mean
 from pairun.module import Module, StateModule
 from pairun.testing.runs import Outcome, make, review, run
 from pairun.testing.world import World
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Case:
     """One row of a table; fields that are None are not compared.
 
@@ -39,7 +38,7 @@ class Case:
 
     what: str
     args: Mapping[str, Any]
-    files: Mapping[str, str | None] = attrs.Factory(dict)
+    files: Mapping[str, str | None] = field(factory=dict)
     review: str | None = None
     verdict: str | None = None
     because: str | None = None
@@ -51,7 +50,7 @@ class Case:
     skipped: bool = False
     values: Mapping[str, Any] | None = None
     exported: Mapping[str, str | None] | None = None
-    leaves: Mapping[str, str | None] = attrs.Factory(dict)
+    leaves: Mapping[str, str | None] = field(factory=dict)
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Case:
@@ -60,7 +59,7 @@ class Case:
         Raises:
             AssertionError: the row has an unknown key.
         """
-        known = [field.name for field in attrs.fields(cls)]
+        known = list(fields(cls))
         for key in row:
             if key not in known:
                 hint = did_you_mean(key, known) or f"known are {', '.join(known)}"

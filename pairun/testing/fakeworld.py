@@ -8,8 +8,7 @@ import os
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-import attrs
-
+from pairun.base.records import record
 from pairun.module import (
     Completed,
     Context,
@@ -25,7 +24,7 @@ from pairun.testing.script import Call, Script, answer
 from pairun.testing.world import World
 
 
-@attrs.frozen
+@record(kw_only=False)
 class _Node:
     """A file, or a directory if the data are None; each change gives it a new version."""
 

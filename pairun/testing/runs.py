@@ -6,8 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
-
+from pairun.base.records import record
 from pairun.contract.arguments import build
 from pairun.contract.loading import load_module
 from pairun.host.worlds import ReviewContext
@@ -25,7 +24,7 @@ from pairun.module import (
 from pairun.testing.world import World
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Outcome:
     """The end of a run.
 

@@ -12,8 +12,9 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-import attrs
 import pytest
+
+from pairun.base.records import record
 
 
 class _Done(Protocol):
@@ -47,7 +48,7 @@ class _Pod(Protocol):
     def processes(self) -> list[str]: ...
 
 
-@attrs.frozen
+@record(kw_only=False)
 class Case:
     """One way to be a user's container.
 
@@ -97,7 +98,7 @@ HANDLERS = [
 ]  # fmt: skip
 
 
-@attrs.frozen
+@record(kw_only=False)
 class Ran:
     """A job that has ended.
 

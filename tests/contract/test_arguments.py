@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-import attrs
 import jsonschema
 import pytest
 from hypothesis import given
@@ -128,7 +127,7 @@ def test_plain_data_becomes_typed_values() -> None:
     assert isinstance(made.share, float)
     assert (reveal(made.token), made.key, made.anything) == ("t", Secret("k"), {"a": [None]})
     assert (made.names, made.ports, made.maybe) == (["a"], {"p": [1]}, None)
-    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         made.text = "y"  # type: ignore[misc]
 
 
@@ -184,7 +183,7 @@ def test_hints_name_the_nearest_right_thing() -> None:
 @pytest.mark.parametrize("kind", ["str", "str | Secret | None", "str | Secret | bool | None"])
 def test_a_number_may_be_a_password(kind: str) -> None:
     """Neither sentence nor hint has it."""
-    made: Any = attrs.make_class("Login", {"password": attrs.field(type=eval(kind))})
+    made: Any = define(type("Login", (), {"__annotations__": {"password": eval(kind)}}))
     _, (problem,) = build(made, {"password": 271828})
     assert problem.hint == "quote it"
     assert "271828" not in str(problem)

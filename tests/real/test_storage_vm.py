@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import attr
-import attrs
 import pytest
 
 from tests.real.conftest import Lab
@@ -26,8 +24,7 @@ def cases(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Cases:
     """Everything that was tried, in one boot: the report of each case by its name."""
     job, output = tmp_path_factory.mktemp("job"), tmp_path_factory.mktemp("output")
     ignored = shutil.ignore_patterns("__pycache__")
-    for package in (ROOT / "pairun", Path(attr.__file__).parent, Path(attrs.__file__).parent):
-        shutil.copytree(package, job / "site" / package.name, ignore=ignored)
+    shutil.copytree(ROOT / "pairun", job / "site" / "pairun", ignore=ignored)
     shutil.copytree(ROOT / "modules", job / "modules", ignore=ignored)
     shutil.copy(Path(__file__).parent / "storage_in_vm.py", job)
     (job / "run.sh").write_text("exec python3 /job/storage_in_vm.py\n")

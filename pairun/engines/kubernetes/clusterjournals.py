@@ -6,8 +6,7 @@ import io
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-import attrs
-
+from pairun.base.records import replace
 from pairun.engines.kubernetes.apierrors import SILENCE_S, ClusterRefusal
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.clusterlogs import lines
@@ -93,7 +92,7 @@ def _instance(cluster: Cluster, instance: PodState) -> InstancePast:
         notes=notes(reading),
         ignored=reading.ignored,
     )
-    return attrs.evolve(past, notes=[*past.notes, known]) if past.outcome == UNFINISHED else past
+    return replace(past, notes=[*past.notes, known]) if past.outcome == UNFINISHED else past
 
 
 def _journal(cluster: Cluster, instance: PodState) -> bytes | None:

@@ -8,8 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-import attrs
-
+from pairun.base.records import record
 from pairun.engines.kubernetes.apierrors import SILENCE_S, ClusterRefusal, Patience, Unreachable
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.frameworktasks import log_folder
@@ -32,7 +31,7 @@ LOOK_S = 3.0
 """How often pairun looks for new Pods of a followed job, in seconds."""
 
 
-@attrs.frozen(kw_only=True)
+@record
 class LogSelection:
     """Which logs to read.
 

@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-import attrs
-
 from pairun.base.escapes import visible
+from pairun.base.records import field, record, replace
 from pairun.engines.kubernetes.endwords import diagnosis, ended_with, one_line
 from pairun.engines.manifest.objectnames import INDEX_LABEL, ROLE_LABEL
 from pairun.kube.frameworkpods import INIT
@@ -23,7 +22,7 @@ DELETED = "its Pod was deleted"
 ENDED = frozenset({"succeeded", "failed", "stopped"})
 
 
-@attrs.frozen(kw_only=True)
+@record
 class PodState:
     """The state of an instance, from its newest Pod.
 
@@ -63,7 +62,7 @@ class PodState:
     grace_s: int = 30
     evicted: bool = False
     gone: bool = False
-    diagnosis: Mapping[str, str | float] = attrs.field(factory=dict)
+    diagnosis: Mapping[str, str | float] = field(factory=dict)
 
     @property
     def label(self) -> str:
@@ -117,7 +116,7 @@ def newest(pods: Iterable[PodState]) -> tuple[PodState, ...]:
     for each in pods:
         by_instance.setdefault((each.role, each.index), []).append(each)
     return tuple(
-        attrs.evolve(last, restarts=sum(p.restarts for p in same) + len(same) - 1)
+        replace(last, restarts=sum(p.restarts for p in same) + len(same) - 1)
         for _, same in sorted(by_instance.items())
         for last in [max(same, key=lambda p: (p.made, p.phase not in ENDED, p.uid))]
     )

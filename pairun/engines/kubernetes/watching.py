@@ -8,9 +8,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import attrs
-
 from pairun.base.escapes import visible
+from pairun.base.records import replace
 from pairun.engines.kubernetes.apierrors import ClusterRefusal, Patience, Unreachable
 from pairun.engines.kubernetes.cluster import PAGE, Cluster
 from pairun.engines.kubernetes.earlierattempts import attempts_in_words
@@ -53,12 +52,10 @@ def _explained(cluster: Cluster, job: JobObjects, state: JobState) -> JobState:
         # read the ends and logs of earlier attempts only if there are any
         if first is not None and first.restarts and not first.gone:
             words = attempts_in_words(cluster, job.selector, first)
-            return attrs.evolve(
-                state, because="; ".join(filter(None, (state.because, visible(words))))
-            )
+            return replace(state, because="; ".join(filter(None, (state.because, visible(words)))))
         return state
     if state.state == "waiting" and (words := waiting_words(cluster, job)):
-        return attrs.evolve(state, because=visible(words)[:EVENT_CHARS])
+        return replace(state, because=visible(words)[:EVENT_CHARS])
     missing = job.workloads and len(state.instances) < state.total
     if not missing or state.ended or state.because or job.kind.engine not in ("job", "jobset"):
         return state
@@ -77,7 +74,7 @@ def _explained(cluster: Cluster, job: JobObjects, state: JobState) -> JobState:
         and f"{(event.get('involvedObject') or {}).get('name')}-".startswith(f"{job.name}-")
     ]
     words = max(events_since, default=("", ""))[1]
-    return attrs.evolve(state, because=visible(" ".join(words.split()))[:EVENT_CHARS])
+    return replace(state, because=visible(" ".join(words.split()))[:EVENT_CHARS])
 
 
 def follow(cluster: Cluster, name: str) -> Iterator[JobState]:
@@ -132,7 +129,7 @@ def _again(cluster: Cluster, job: JobObjects, some_deleted: object) -> JobObject
     workloads = workloads_of(cluster, job.kind, job.name, refusals)
     if not workloads:
         raise refusals[0] if refusals else absent(cluster, job.name)
-    return attrs.evolve(job, workloads=workloads)
+    return replace(job, workloads=workloads)
 
 
 def _listed(cluster: Cluster, job: JobObjects) -> tuple[dict[str, PodState], str]:
@@ -182,11 +179,11 @@ def _changed(
 
 def _last_state(job: JobObjects, pod: Mapping[str, Any]) -> PodState | None:
     """The last state of a deleted Pod; None if a controller replaces the Pod."""
-    last = attrs.evolve(read_pod(pod), gone=True)
+    last = replace(read_pod(pod), gone=True)
     if last.phase in ENDED:
         return last
     # Kubernetes does not replace a plain Pod.
-    return attrs.evolve(last, phase="failed", reason=DELETED) if job.kind is POD else None
+    return replace(last, phase="failed", reason=DELETED) if job.kind is POD else None
 
 
 def follow_for(

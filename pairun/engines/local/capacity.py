@@ -6,8 +6,7 @@ import contextlib
 import os
 import resource
 
-import attrs
-
+from pairun.base.records import record, replace
 from pairun.base.sizes import format_size
 from pairun.errors import PairunError, Problem
 
@@ -24,7 +23,7 @@ OWN_FILES = 32
 """Files that ``pairun run`` itself holds open."""
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Capacity:
     """How many instances fit, and what limits them."""
 
@@ -71,7 +70,7 @@ def measure() -> Capacity:
     because = f"{files} files may be open, an instance needs {INSTANCE_FILES}"
     limits.append(Capacity(instances=(files - OWN_FILES) // INSTANCE_FILES, because=because))
     scarcest = min(limits, key=lambda each: each.instances)
-    return attrs.evolve(scarcest, instances=max(0, scarcest.instances))
+    return replace(scarcest, instances=max(0, scarcest.instances))
 
 
 def _memory() -> int:

@@ -11,8 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-import attrs
-
+from pairun.base.records import field, record
 from pairun.engines.local.instanceoutput import InstanceOutput
 from pairun.engines.local.isolation import Isolation
 from pairun.engines.local.workdir import end_survivors
@@ -23,7 +22,7 @@ DRAIN_S = 1.0
 """How long to read output after a phase's process has ended, in seconds."""
 
 
-@attrs.frozen(kw_only=True)
+@record
 class PhaseRun:
     """A phase that has ended."""
 
@@ -31,7 +30,7 @@ class PhaseRun:
     seconds: float
 
 
-@attrs.define(kw_only=True)
+@record(frozen=False)
 class LocalInstance:
     """One instance of a role.
 
@@ -54,7 +53,7 @@ class LocalInstance:
     environments: Mapping[PhaseName, Mapping[str, str]]
     isolation: Isolation
     open_output: Callable[[], InstanceOutput]
-    ended: dict[PhaseName, PhaseRun] = attrs.Factory(dict)
+    ended: dict[PhaseName, PhaseRun] = field(factory=dict)
     stopped: bool = False
     output: InstanceOutput | None = None
     _phase: PhaseName | None = None

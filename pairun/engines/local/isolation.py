@@ -9,15 +9,14 @@ import sys
 from collections.abc import Callable
 from typing import Literal
 
-import attrs
-
+from pairun.base.records import record
 from pairun.base.signals import block_stop_signals
 from pairun.base.system import end_with_parent
 
 PROBE_S = 20.0
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Isolation:
     """The isolation that the kernel allows.
 

@@ -11,10 +11,9 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-import attrs
-
 from pairun.base.grace import VARIABLE as GRACE_VARIABLE
 from pairun.base.paths import KEY_FILE, PLAIN_FILES, STOP_NOTE
+from pairun.base.records import record
 from pairun.base.signals import Signals
 from pairun.engines.completionpolicy import Decision, Ended, RolePolicy, decide
 from pairun.engines.local.activities import Activities, Limits
@@ -40,7 +39,7 @@ KILL_SLACK_S = 1.0
 _PASSED_ON = ("PAIRUN_PATH", "PAI_CONFIG_DIR")
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Options:
     """How to run a job.
 
@@ -57,7 +56,7 @@ class Options:
     roots: Sequence[str] = ()
 
 
-@attrs.frozen(kw_only=True)
+@record
 class RunOutcome:
     """How a run ended.
 

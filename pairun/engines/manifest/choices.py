@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, get_args
 
-import attrs
-
+from pairun.base.records import field, record
 from pairun.job.podresources import GPU_RESOURCE
 from pairun.playbook.pod.layering import NO_POD_SETTINGS, PodSettings
 from pairun.playbook.pod.table import Engine
@@ -21,7 +20,7 @@ KUBELET_S = 2.0
 """How much of the Pod's grace time may pass before PID 1 gets the stop signal, in seconds."""
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Options:
     """The options for the objects of one job.
 
@@ -51,9 +50,9 @@ class Options:
     version: Version | None = None
     image_volume: bool = False
     grace_s: Mapping[str, float]
-    rendezvous_key: bytes = attrs.field(repr=False)
-    pods: Mapping[str, PodSettings] = attrs.field(factory=dict)
-    exit_codes: Mapping[str, int] = attrs.field(factory=dict)
+    rendezvous_key: bytes = field(shown=False)
+    pods: Mapping[str, PodSettings] = field(factory=dict)
+    exit_codes: Mapping[str, int] = field(factory=dict)
 
     def pod(self, role: str) -> PodSettings:
         """The settings of a role's Pods."""

@@ -6,8 +6,7 @@ import re
 import secrets
 from collections.abc import Sequence
 
-import attrs
-
+from pairun.base.records import record
 from pairun.engines.manifest.choices import Object, Options, Version
 from pairun.engines.manifest.objectnames import default_name
 from pairun.engines.manifest.objects import is_image, make_objects
@@ -28,7 +27,7 @@ IMAGE = "PAIRUN_IMAGE"
 KEY_BYTES = 32
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Request:
     """A request for objects; the attributes are the options of ``pairun manifest``.
 
@@ -63,7 +62,7 @@ class Request:
     pod: Node | None
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Made:
     """The result of a request.
 

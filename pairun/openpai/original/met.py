@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import attrs
-
+from pairun.base.records import record
 from pairun.errors import Place
 from pairun.job.model import Job, Role
 from pairun.job.plugins import prerequisites_of
@@ -24,7 +23,7 @@ _EVENTS = {"taskFails", "containerStart", "containerExit"}
 _TRUE = ("true", "True")
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Met:
     """A case that applies to a role of a job.
 

@@ -7,8 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
-
+from pairun.base.records import record
 from pairun.playbook.document.reading import read_file
 
 _FILE = os.path.join(os.path.dirname(__file__), "original.yaml")
@@ -24,7 +23,7 @@ AREAS = {
 """The parts of the table, in order."""
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Step:
     """One step of the original's init phase.
 
@@ -42,7 +41,7 @@ class Step:
     gang: bool | None = None
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Difference:
     """One case; ``there`` is what the original does, ``here`` what pairun does."""
 

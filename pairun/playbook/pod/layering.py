@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import attrs
-
+from pairun.base.records import field, record
 from pairun.errors import Place, Problem, Problems, did_you_mean
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import merged
@@ -19,7 +18,7 @@ COMMAND_LINE = "command line"
 """The layer of command-line options."""
 
 
-@attrs.frozen
+@record(kw_only=False)
 class PodSettings:
     """The settings of a role's Pods after every layer.
 
@@ -27,7 +26,7 @@ class PodSettings:
         values: the effective values with their history, by the key in the table.
     """
 
-    values: Mapping[str, Node] = attrs.field(factory=dict)
+    values: Mapping[str, Node] = field(factory=dict)
 
     def get(self, key: str) -> Any:
         """The value of a setting as plain data; None if no layer sets it."""

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import attrs
-
 from pairun.base.durations import DURATION_PATTERN
+from pairun.base.records import field, record
 
 Schema = Mapping[str, Any]
 Engine = Literal["framework", "job", "jobset", "pod"]
@@ -116,7 +115,7 @@ _MOUNT = _mapping(
 _SKU = _mapping("gpu", "cpu", "memory", gpu=_ID, cpu=_ID, memory={**_QUANTITY, "type": "string"})
 
 
-@attrs.frozen(kw_only=True)
+@record
 class PodSetting:
     """One setting of a Pod.
 
@@ -140,7 +139,7 @@ class PodSetting:
     meaning: str
     schema: Schema | None
     target: str
-    targets: Mapping[Engine, str | None] = attrs.field(factory=dict)
+    targets: Mapping[Engine, str | None] = field(factory=dict)
     example: Any = None
     per_role: bool = True
     closed: bool = False

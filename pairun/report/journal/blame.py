@@ -9,8 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-import attrs
-
+from pairun.base.records import record
 from pairun.report.journal.history import PhasePast, TaskPast
 from pairun.report.journal.pastinstances import InstancePast
 
@@ -18,7 +17,7 @@ COMMAND = "user_command"
 """The id under which the user's command is listed."""
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Part:
     """A part of a task's time: an attempt, a wait, or the rest.
 
@@ -33,7 +32,7 @@ class Part:
     outcome: str = ""
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Cost:
     """The cost of a task.
 
@@ -58,7 +57,7 @@ class Cost:
     parts: Sequence[Part]
 
 
-@attrs.frozen(kw_only=True)
+@record
 class PhaseBlame:
     """Where the time of a phase went.
 
@@ -79,7 +78,7 @@ class PhaseBlame:
     overhead_s: float
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Slowest:
     """The instance that took the longest for a task.
 

@@ -7,10 +7,9 @@ import re
 import sys
 from typing import IO
 
-import attrs
-
 from pairun.base.paths import JOURNAL as NAME
 from pairun.base.paths import pai_dir
+from pairun.base.records import record
 from pairun.base.runfolders import MARKER, PREVIOUS, RUNS
 from pairun.errors import PairunError, Problem
 from pairun.handover.door import Door
@@ -18,7 +17,7 @@ from pairun.report.journal.folder import Folder
 from pairun.report.journal.records import describe
 
 
-@attrs.frozen(kw_only=True)
+@record
 class JournalFile:
     """A journal.
 

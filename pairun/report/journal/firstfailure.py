@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
-
+from pairun.base.records import record
 from pairun.handover.journal import Record
 from pairun.incident.instances import InstanceFailure, first_of, what_followed
 from pairun.report.journal.history import PhasePast
 from pairun.report.journal.pastinstances import InstancePast
 
 
-@attrs.frozen(kw_only=True)
+@record
 class FirstFailure:
     """The failure that caused the others.
 

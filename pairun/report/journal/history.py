@@ -6,8 +6,7 @@ differences of the records' times, which are not exact.
 
 from __future__ import annotations
 
-import attrs
-
+from pairun.base.records import field, record
 from pairun.handover.journal import Record
 from pairun.report.journal.records import describe
 
@@ -18,7 +17,7 @@ UNFINISHED = "unfinished"
 """The outcome of a task or phase without an end, if it may still run."""
 
 
-@attrs.define(kw_only=True)
+@record(frozen=False)
 class AttemptPast:
     """One attempt.
 
@@ -36,7 +35,7 @@ class AttemptPast:
     began_s: float = 0.0
     seconds: float = 0.0
     measured: bool = False
-    details: Record = attrs.Factory(dict)
+    details: Record = field(factory=dict)
 
     def cut_off(self, outcome: str, at: float) -> None:
         """Record that it has no end."""
@@ -44,7 +43,7 @@ class AttemptPast:
             self.outcome, self.seconds = outcome, max(0.0, at - self.began_s)
 
 
-@attrs.define(kw_only=True)
+@record(frozen=False)
 class WaitPast:
     """A wait between two attempts.
 
@@ -61,7 +60,7 @@ class WaitPast:
     because: str
 
 
-@attrs.frozen(kw_only=True)
+@record
 class StopPast:
     """A stop signal that PID 1 received.
 
@@ -87,7 +86,7 @@ class StopPast:
         }.get(self.sender, "")
 
 
-@attrs.define(kw_only=True)
+@record(frozen=False)
 class TaskPast:
     """One task or exit handler.
 
@@ -118,9 +117,9 @@ class TaskPast:
     began_s: float = 0.0
     seconds: float = 0.0
     measured: bool = False
-    details: Record = attrs.Factory(dict)
-    attempts: list[AttemptPast] = attrs.Factory(list)
-    waits: list[WaitPast] = attrs.Factory(list)
+    details: Record = field(factory=dict)
+    attempts: list[AttemptPast] = field(factory=list)
+    waits: list[WaitPast] = field(factory=list)
     settings: Record | None = None
     span: tuple[int, int] = (0, 0)
 
@@ -152,7 +151,7 @@ class TaskPast:
             attempt.cut_off(outcome, at)
 
 
-@attrs.define(kw_only=True)
+@record(frozen=False)
 class CommandPast:
     """The user's command.
 
@@ -169,7 +168,7 @@ class CommandPast:
     measured: bool = False
 
 
-@attrs.define(kw_only=True)
+@record(frozen=False)
 class PhasePast:
     """One run of a phase.
 
@@ -198,10 +197,10 @@ class PhasePast:
     began: float | None = None
     began_s: float = 0.0
     pairun: str = ""
-    tasks: list[TaskPast] = attrs.Factory(list)
+    tasks: list[TaskPast] = field(factory=list)
     command: CommandPast | None = None
     diagnosis: Record | None = None
-    stops: list[StopPast] = attrs.Factory(list)
+    stops: list[StopPast] = field(factory=list)
     event: str | None = None
     event_s: float = 0.0
     outcome: str = UNFINISHED

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-import attrs
-
+from pairun.base.records import field, record
 from pairun.report.journal.history import UNFINISHED, PhasePast
 
 _WORST_FIRST = ("failed", "stopped", UNFINISHED, "no journal", "succeeded")
 
 
-@attrs.frozen(kw_only=True)
+@record
 class InstancePast:
     """One instance, or the Pod that a journal belongs to.
 
@@ -31,7 +30,7 @@ class InstancePast:
     logs: Sequence[str] = ()
     phases: Sequence[PhasePast] = ()
     notes: Sequence[str] = ()
-    ignored: Counter[str] = attrs.Factory(Counter)
+    ignored: Counter[str] = field(factory=Counter)
     known: str = ""
 
     @property

@@ -13,8 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any, NamedTuple, NoReturn
 
-import attrs
-
+from pairun.base.records import field, record
 from pairun.base.sizes import format_size
 from pairun.errors import PairunError, Problem
 from pairun.handover.journal import SCHEMA, Record
@@ -51,7 +50,7 @@ class Entry(NamedTuple):
         return str(self.data["type"])
 
 
-@attrs.define
+@record(frozen=False, kw_only=False)
 class Reading:
     """The contents of a journal.
 
@@ -65,12 +64,12 @@ class Reading:
         skipped_bytes: how many bytes in the middle were skipped, because the journal is too long.
     """
 
-    entries: list[Entry] = attrs.Factory(list)
+    entries: list[Entry] = field(factory=list)
     lines: int = 0
-    torn: list[int] = attrs.Factory(list)
-    foreign: list[int] = attrs.Factory(list)
-    ignored: Counter[str] = attrs.Factory(Counter)
-    jumps: list[tuple[int, float]] = attrs.Factory(list)
+    torn: list[int] = field(factory=list)
+    foreign: list[int] = field(factory=list)
+    ignored: Counter[str] = field(factory=Counter)
+    jumps: list[tuple[int, float]] = field(factory=list)
     skipped_bytes: int = 0
 
 

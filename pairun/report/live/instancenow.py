@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-import attrs
-
 from pairun.base.escapes import visible
+from pairun.base.records import record
 from pairun.handover.journal import Record
 from pairun.report.live.activity import COMMAND, Activity
 
@@ -18,7 +17,7 @@ MOST_TASKS = 100
 _LONGEST_TEXT = 200
 
 
-@attrs.define(kw_only=True)
+@record(frozen=False)
 class _TaskNow:
     """A task that has begun and not ended; times are seconds since the epoch."""
 
@@ -31,7 +30,7 @@ class _TaskNow:
     total: int | None = None
 
 
-@attrs.frozen(kw_only=True)
+@record
 class TaskLimits:
     """The time limits of a task, in seconds; None for no limit.
 

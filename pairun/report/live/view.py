@@ -8,8 +8,7 @@ import select
 from collections.abc import Sequence
 from typing import IO, Protocol
 
-import attrs
-
+from pairun.base.records import record
 from pairun.report.live.activity import Activity
 from pairun.report.live.outputline import clean
 from pairun.report.tint import is_terminal
@@ -22,7 +21,7 @@ SLOWEST_NEWS_S = 300.0
 """The longest time between two such reports, in seconds."""
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Standing:
     """The state of a job at one moment.
 

@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import attrs
-
+from pairun.base.records import record
 from pairun.errors import Place, Problem
 from pairun.job.planning import RolePlan
 from pairun.playbook.document.reading import Node
@@ -20,7 +19,7 @@ Line = tuple[str, int]
 """A line: its file, and its number from 1."""
 
 
-@attrs.frozen
+@record(kw_only=False)
 class Setter:
     """A value that a layer wrote, masked; with the layer and the place."""
 
@@ -29,7 +28,7 @@ class Setter:
     where: str
 
 
-@attrs.frozen
+@record(kw_only=False)
 class SettingShown:
     """A setting of a task.
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import attrs
-
+from pairun.base.records import record
 from pairun.plan import USER_COMMAND
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import TaskDraft
@@ -24,7 +23,7 @@ WORDS = {
 """The badge of each kind of verdict."""
 
 
-@attrs.frozen
+@record(kw_only=False)
 class ProblemInPlace:
     """A problem as its task shows it: the masked message, and where the page shows its lines."""
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import attrs
-
+from pairun.base.records import record
 from pairun.errors import Problems
 from pairun.job.model import Job, Role
 from pairun.job.planning import RolePlan
@@ -27,7 +26,7 @@ INIT = "init"
 ITSELF = "(init itself)"
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Pair:
     """One action of a container in both runtimes.
 
@@ -46,7 +45,7 @@ class Pair:
     codes_here: str = ""
 
 
-@attrs.frozen(kw_only=True)
+@record
 class RoleAgainst:
     """A role in both runtimes.
 
@@ -70,7 +69,7 @@ class RoleAgainst:
         return next((c.ends for c in self.cases if c.ends and c.id != "ssh-extension"), None)
 
 
-@attrs.frozen(kw_only=True)
+@record
 class JobAgainst:
     """A job in both runtimes; ``problems`` are pairun's."""
 

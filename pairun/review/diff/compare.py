@@ -10,14 +10,13 @@ import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
-
+from pairun.base.records import field, record
 from pairun.errors import Problem
 from pairun.module import Phase
 from pairun.review.diff.values import Value, ValueChange, changes
 
 
-@attrs.frozen(kw_only=True)
+@record
 class TaskSide:
     """A task on one side.
 
@@ -40,7 +39,7 @@ class TaskSide:
     values: Mapping[tuple[str, ...], Value]
 
 
-@attrs.frozen(kw_only=True)
+@record
 class RoleSide:
     """A role on one side.
 
@@ -59,7 +58,7 @@ class RoleSide:
     pod: Mapping[tuple[str, ...], Value]
 
 
-@attrs.frozen(kw_only=True)
+@record
 class TaskChange:
     """The change of one task.
 
@@ -90,7 +89,7 @@ class TaskChange:
         return "added" if self.old is None else "removed" if self.new is None else "changed"
 
 
-@attrs.frozen(kw_only=True)
+@record
 class RoleDiff:
     """The differences of one role.
 
@@ -104,9 +103,9 @@ class RoleDiff:
     """
 
     missing: str | None = None
-    tasks: Mapping[Phase, Sequence[TaskChange]] = attrs.Factory(dict)
-    grace: Mapping[Phase, ValueChange] = attrs.Factory(dict)
-    modules: Mapping[str, tuple[tuple[str, str], tuple[str, str]]] = attrs.Factory(dict)
+    tasks: Mapping[Phase, Sequence[TaskChange]] = field(factory=dict)
+    grace: Mapping[Phase, ValueChange] = field(factory=dict)
+    modules: Mapping[str, tuple[tuple[str, str], tuple[str, str]]] = field(factory=dict)
     plugins: Sequence[str] = ()
     pod: Sequence[ValueChange] = ()
 
@@ -184,7 +183,7 @@ def _moved(old: list[str], new: list[str]) -> dict[str, tuple[str, str]]:
     return {old[p]: (behind_old[old[p]], behind_new[old[p]]) for p in positions if p not in kept}
 
 
-@attrs.frozen(kw_only=True)
+@record
 class ProblemDiff:
     """The problems of a job's two sides.
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-import attrs
-
+from pairun.base.records import record
 from pairun.errors import PairunError, Place
 from pairun.playbook.content import Content
 from pairun.playbook.document.reading import load_bytes
@@ -14,7 +13,7 @@ from pairun.playbook.rootfiles import RULES_FOLDER
 from pairun.playbook.rules import own_exit_codes
 
 
-@attrs.frozen
+@record(kw_only=False)
 class CodeChange:
     """A class whose exit code differs; None if a side has no exit code for it.
 
@@ -29,7 +28,7 @@ class CodeChange:
     place: Place
 
 
-@attrs.frozen(kw_only=True)
+@record
 class DiagnosisDiff:
     """The differences in the diagnosis.
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import attrs
-
+from pairun.base.records import record
 from pairun.errors import PairunError, Problem
 from pairun.playbook.content import Content
 from pairun.review.diff.compare import ProblemDiff, RoleDiff, diff_problems, diff_role
@@ -16,7 +15,7 @@ from pairun.review.diff.values import ValueChange
 from pairun.secrets.vault import Vault
 
 
-@attrs.frozen(kw_only=True)
+@record
 class JobDiff:
     """The differences of one job file.
 
@@ -47,7 +46,7 @@ class JobDiff:
         return any(p.severity == "error" for p in (*self.problems.new, *self.problems.both))
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Comparison:
     """Jobs compared under two stacks of content roots.
 

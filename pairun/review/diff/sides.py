@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
-
+from pairun.base.records import record
 from pairun.contract.sources import read_source
 from pairun.errors import PairunError, Problem, Problems
 from pairun.formats.jsyaml import dialect_named
@@ -28,7 +27,7 @@ from pairun.secrets.vault import Vault
 BUILT_IN = "built-in"
 
 
-@attrs.frozen(kw_only=True)
+@record
 class JobSide:
     """A job with one side's roots, as plain data.
 

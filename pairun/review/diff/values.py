@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-import attrs
-
+from pairun.base.records import record
 from pairun.contract.arguments import arguments, type_name
 from pairun.errors import Problem
 from pairun.module import Module, Secret, format_duration, parse_duration
@@ -20,7 +19,7 @@ Path = tuple[str, ...]
 DEFAULT = "the default"
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Value:
     """A value on one side.
 
@@ -33,7 +32,7 @@ class Value:
     setter: str
 
 
-@attrs.frozen(kw_only=True)
+@record
 class ValueChange:
     """A value that differs; None for a side that does not have it.
 

@@ -16,8 +16,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
+from pairun.base.records import record
 from pairun.module import Peer
 from tests.modules.barrier.conftest import ENV, Object, World, fails, framework, passes
 
@@ -109,7 +108,7 @@ def test_few_are_asked_about(
 Script = Mapping[float, Mapping[str, Any]]
 
 
-@attrs.define
+@record(frozen=False, kw_only=False)
 class Scripted:
     """A gathering that becomes what a script says, seconds after its beginning.
 
