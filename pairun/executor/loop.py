@@ -71,7 +71,11 @@ class Loop:
         """Run tasks in parallel until all have ended; if one fails, cancel the others."""
         running = [_Running(task=t, life=live(t, self._shared, x), limits=x) for t, x in tasks]
         for each in running:
-            self._advance(each, None)
+            self._step(each, None)
+        # A process is forked only after all tasks are prepared: what they import would copy the
+        # pages that it shares with an earlier one.
+        for each in running:
+            self._begin(each)
         while any(each.end is None for each in running):
             self._turn(running)
         return [each.end for each in running if each.end is not None]
@@ -134,15 +138,21 @@ class Loop:
 
     # --- one life ---
 
-    def _advance(self, each: _Running, answer: Answer | None) -> None:
+    def _advance(self, each: _Running, answer: Answer) -> None:
         """Send a task's generator the end of its step, and start its next one."""
+        self._step(each, answer)
+        self._begin(each)
+
+    def _step(self, each: _Running, answer: Answer | None) -> None:
+        """Run a task's generator to its next step; a new one accepts only None."""
         each.attempt = each.lines = each.cancelled = None
         try:
-            # A new generator accepts only None.
             each.step = next(each.life) if answer is None else each.life.send(answer)
         except StopIteration as e:
             each.step, each.end = None, e.value
-            return
+
+    def _begin(self, each: _Running) -> None:
+        """Start the process of a step that needs one."""
         if isinstance(each.step, Work):
             self._start(each, each.step)
 

@@ -331,7 +331,7 @@ class Door(Way):
         Raises:
             OSError: something cannot be removed.
         """
-        mounts = self._mounts()
+        mounts = self._mounts() if paths else frozenset()
         for path in paths:
             whole = os.path.join(os.path.realpath(self._place), *self._parts(path))
             with (

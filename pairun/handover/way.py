@@ -105,11 +105,12 @@ class Way:
             with self._parent(path) as place:
                 yield place
             return
+        # First, since most jobs have none of these files, and the table of mounts is long.
+        if not self.stands(path):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         root, mounts = os.path.realpath(self._place), self._mounts()
         if mount_depth(root, parts, mounts) == 0:
-            if self.stands(path):
-                raise NotMounted(errno.ENOENT, "the platform did not mount it", path)
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            raise NotMounted(errno.ENOENT, "the platform did not mount it", path)
         with contextlib.ExitStack() as stack, named(path):
             yield follow(self._open_root(), root, parts, mounts, stack)
 

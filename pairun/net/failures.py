@@ -7,11 +7,16 @@ import socket
 import ssl
 from collections.abc import Iterator
 
-from urllib3.exceptions import HTTPError, LocationValueError
-
 from pairun.base.hostnames import NO_SUCH_NAME
 from pairun.module import Failure, NoSuchHost, Permanent, TimedOut, Transient, format_duration
-from pairun.net.package import requests
+from pairun.net.package import requests, urllib3
+
+_NO_HOST = (UnicodeError, urllib3.exceptions.LocationValueError, requests.exceptions.InvalidURL)
+_NO_HTTP = (
+    http.client.HTTPException,
+    urllib3.exceptions.HTTPError,
+    requests.RequestException,
+)
 
 
 class BadCertificate(Permanent):
@@ -51,7 +56,7 @@ def failure_of(error: Exception, where: str, limit_s: float) -> Failure:
             if cause.errno in NO_SUCH_NAME:
                 return NoSuchHost.named(where, why)
             return Transient(f"the name of {where} cannot be resolved: {why}", fault="platform")
-        if isinstance(cause, UnicodeError | LocationValueError | requests.exceptions.InvalidURL):
+        if isinstance(cause, _NO_HOST):
             return Permanent(f"{where} is not a host name", hint="check the address")
     for cause in causes:
         # The libraries' errors only wrap the system's; those of requests are OSErrors, too.
@@ -61,8 +66,7 @@ def failure_of(error: Exception, where: str, limit_s: float) -> Failure:
                 f"the connection to {where} failed: {reason or 'it was interrupted'}",
                 fault="platform",
             )
-    no_http = (http.client.HTTPException, HTTPError, requests.RequestException)
-    if names := [type(cause).__name__ for cause in causes if isinstance(cause, no_http)]:
+    if names := [type(cause).__name__ for cause in causes if isinstance(cause, _NO_HTTP)]:
         return Transient(
             f"{where} closed the connection, or its response is not HTTP ({names[-1]})",
             fault="platform",

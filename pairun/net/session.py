@@ -14,11 +14,9 @@ from collections.abc import Mapping
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 
-from urllib3.connection import HTTPConnection, HTTPSConnection
-
 from pairun.net.address import parse_address, server_name
 from pairun.net.authorities import tls_context
-from pairun.net.package import requests
+from pairun.net.package import requests, urllib3
 from pairun.net.proxies import Proxy, proxy_for
 
 
@@ -127,7 +125,7 @@ class _Adapter(requests.adapters.HTTPAdapter):
         return pool
 
 
-class _PlainConnection(HTTPConnection):
+class _PlainConnection(urllib3.connection.HTTPConnection):
     def __init__(self, *args: Any, session: Session, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._session = session
@@ -137,7 +135,7 @@ class _PlainConnection(HTTPConnection):
         self._session.note_connection(self.sock)
 
 
-class _SecureConnection(HTTPSConnection):
+class _SecureConnection(urllib3.connection.HTTPSConnection):
     def __init__(self, *args: Any, session: Session, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._session = session

@@ -182,6 +182,20 @@ def test_a_mounted_secret(root: Path, door: Door, monkeypatch: pytest.MonkeyPatc
     assert "..data" in door.names(f"{root}/secrets")
 
 
+def test_the_mount_table_of_nothing(
+    root: Path, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is missing is looked for and removed without reading the table of mounts."""
+
+    def mount_points() -> frozenset[str]:
+        raise AssertionError("it was read")
+
+    monkeypatch.setattr(way, "mount_points", mount_points)
+    with pytest.raises(FileNotFoundError):
+        door.read(f"{root}/secrets/secrets.yaml")
+    door.remove()
+
+
 @pytest.mark.parametrize(
     "target",
     [

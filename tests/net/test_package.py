@@ -9,16 +9,19 @@ _CODE = """
 import sys
 import pairun.net.exchange
 from requests import Response
-assert not {"chardet", "charset_normalizer"} & set(sys.modules)
+assert not {"chardet", "charset_normalizer", "importlib.metadata"} & set(sys.modules)
 response = Response()
 response._content = "ä".encode()
 assert response.text == "ä"
 import charset_normalizer
+from importlib.metadata import distribution
+from urllib3.http2 import version
+assert version("urllib3") == distribution("urllib3").version
 """
 
 
 def test_requests_guesses_no_encoding() -> None:
-    """Its package for guesses is not loaded, nobody is warned of that, and a module may import it."""
+    """The packages for guesses and versions are not loaded; a module may import both."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", _CODE],
         capture_output=True,
