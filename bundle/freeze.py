@@ -22,10 +22,8 @@ from collections.abc import Iterator, Mapping
 from types import CodeType
 from typing import NamedTuple
 
-PACKAGES = (
-    "charset_normalizer", "idna", "jinja2", "markupsafe", "requests", "urllib3",
-)  # fmt: skip
-"""What pairun needs besides the standard library, in pure Python."""
+PACKAGES = ("idna", "jinja2", "markupsafe", "requests", "urllib3")
+"""What pairun needs besides the standard library, in pure Python; requests guesses no encodings."""
 
 PARTS_LEFT_OUT = (
     "*.__main__", "*.cli", "*.cli.*", "idna.codec", "requests.help", "urllib3.contrib.*",

@@ -10,12 +10,14 @@ from typing import NamedTuple
 from pairun.contract.sources import ENTRY, ModuleSource
 
 ABSENT = frozenset({
-    "aifc", "antigravity", "audioop", "bdb", "cProfile", "cgitb", "chunk", "compileall",
-    "crypt", "ctypes", "curses", "dbm", "distutils", "doctest", "ensurepip", "idlelib",
-    "lib2to3", "msilib", "multiprocessing", "nis", "nturl2path", "ossaudiodev", "pdb",
-    "plistlib", "profile", "pstats", "py_compile", "pydoc", "pydoc_data", "readline",
-    "rlcompleter", "sndhdr", "spwd", "sqlite3", "sunau", "this", "tkinter", "trace", "turtle",
-    "turtledemo", "unittest", "venv", "wave", "winreg", "xml", "xmlrpc", "zipapp",
+    "aifc", "antigravity", "asynchat", "asyncore", "audioop", "bdb", "cgitb", "chunk",
+    "compileall", "cProfile", "crypt", "ctypes", "curses", "dbm", "distutils", "doctest",
+    "ensurepip", "idlelib", "imghdr", "lib2to3", "mailbox", "mailcap", "modulefinder",
+    "msilib", "multiprocessing", "nis", "nntplib", "nturl2path", "ossaudiodev", "pdb",
+    "pickletools", "plistlib", "profile", "pstats", "py_compile", "pyclbr", "pydoc",
+    "pydoc_data", "readline", "rlcompleter", "smtpd", "sndhdr", "spwd", "sqlite3", "sunau",
+    "tabnanny", "telnetlib", "this", "tkinter", "trace", "turtle", "turtledemo", "unittest",
+    "venv", "wave", "winreg", "wsgiref", "xdrlib", "xml", "xmlrpc", "zipapp",
 })  # fmt: skip
 """Parts of the standard library that are missing in the user's container."""
 
