@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -11,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.measure import ROOT, TIMES, Row, Samples, python, wall
+from benchmarks.measure import ROOT, TIMES, Row, in_turns, python, wall_ms
 from pairun.contract.loading import ModuleFile
 from pairun.handover.planwriting import SecretStore, dump_plan
 from pairun.plan import Plan, Task
@@ -20,18 +22,27 @@ GOAL_MS = 3.0
 MAX_GROWTH = 1.25
 """What a task may cost at ten times as many tasks, compared with before."""
 
+_FEW, _MANY = 500, 5_000
 _PROGRAMS = 200
 
 
 def rows() -> Iterator[Row]:
-    """The cost of one task among 1,000 and among 10,000, and of one among the other."""
-    program = wall(_start_programs).times(1 / _PROGRAMS)
-    few = _ms_per_task(1_000)
-    yield Row("one task of 1,000", "ms", few, GOAL_MS, "starting /bin/true", program)
-    many = _ms_per_task(10_000)
-    yield Row("one task of 10,000", "ms", many, GOAL_MS, "starting /bin/true", program)
-    most = few.least * MAX_GROWTH
-    yield Row("its growth from 1,000 to 10,000", "ms", many, most, "one of 1,000", few)
+    """The cost of a task among few and among many, without the start, and of one among the other."""
+    with contextlib.ExitStack() as stack:
+        volumes = [_volume(stack, 1 + further) for further in (0, _FEW, _MANY)]
+        programs, start, few, many = in_turns(
+            TIMES,
+            lambda: wall_ms(_start_programs),
+            *(functools.partial(wall_ms, functools.partial(run_tasks, v)) for v in volumes),
+        )
+    program = programs.times(1 / _PROGRAMS)
+    one_of_few, one_of_many = few.less(start).times(1 / _FEW), many.less(start).times(1 / _MANY)
+    for count, one in ((_FEW, one_of_few), (_MANY, one_of_many)):
+        yield Row(f"one task of {count:,}", "ms", one, GOAL_MS, "starting /bin/true", program)
+    yield Row(
+        f"its growth from {_FEW:,} to {_MANY:,}", "ms", one_of_many, one_of_few.least * MAX_GROWTH,
+        f"one of {_FEW:,}", one_of_few,
+    )  # fmt: skip
 
 
 def _start_programs() -> None:
@@ -39,14 +50,14 @@ def _start_programs() -> None:
         subprocess.run(["/bin/true"], check=True)
 
 
-def _ms_per_task(count: int) -> Samples:
-    tasks = tuple(
+def _volume(stack: contextlib.ExitStack, count: int) -> pathlib.Path:
+    """A volume with a plan of so many tasks that have nothing to do."""
+    volume = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    tasks = (
         Task(id=f"t{n}", name=f"Task {n}", module="cmd", args={"script": ""}) for n in range(count)
     )
-    with tempfile.TemporaryDirectory() as folder:
-        volume = pathlib.Path(folder)
-        fill(volume, tasks)
-        return wall(lambda: run_tasks(volume), TIMES).times(1 / count)
+    fill(volume, tuple(tasks))
+    return volume
 
 
 def fill(volume: pathlib.Path, tasks: tuple[Task, ...]) -> None:
