@@ -42,6 +42,7 @@ _RETRY_FOLLOWS = re.compile(
 
 _HEALED = re.compile(
     r"(?i)\b(?:error|problem|outage|connection)\b.{0,40}\b(?:resolved|restored|recovered|re-?established)\b"
+    r"|^\W*(?:[\w-]{1,40}\W{1,3})?(?:re)?connected\b(?! host)|\b(?:server|service|endpoint|database|broker|backend) is (?:now )?(?:up|ready|reachable)\b|; re-?connected\b|\. Reconnected\b"
 )
 """A client reports that it reaches its server again."""
 

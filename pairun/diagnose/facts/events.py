@@ -35,6 +35,35 @@ _NO_ANSWER = re.compile(r"failed liveness probe")
 _IMAGE = re.compile(r"[Bb]ack-off pulling image|ErrImagePull|ImagePullBackOff")
 
 
+_STARTED: Mapping[str, re.Pattern[str]] = {
+    "unschedulable": re.compile(r"Successfully assigned (?:\S+/)?(?P<pod>\S+) to\b"),
+    "image_missing": re.compile(r"Successfully pulled image|\bStarted container\b"),
+}
+"""What the next events report once a Pod that waited has its node, or its image."""
+
+_POD = re.compile(r"\bpods?/(?P<pod>[a-z0-9][a-z0-9.-]*)")
+_NEXT_EVENTS = 40
+
+
+def is_over(klass: str, line: Line, log: Log) -> bool:
+    """Whether later events report that the Pod no longer waits for its node or its image.
+
+    Args:
+        klass: the class of what an event reports.
+        line: the event.
+        log: the log of the line.
+    """
+    if klass not in _STARTED:
+        return False
+    mine = _POD.search(line.text)
+    for after in log.after(line.at, _NEXT_EVENTS):
+        match = _STARTED[klass].search(after.text)
+        other = _POD.search(after.text) or (match if klass == "unschedulable" else None)
+        if match and (mine is None or other is None or mine["pod"] == other["pod"]):
+            return True
+    return False
+
+
 def facts_of_event(kind: str, reason: str, message: str, at: int = -1) -> list[Fact] | None:
     """The facts of an Event.
 
@@ -61,11 +90,12 @@ def facts_of_event(kind: str, reason: str, message: str, at: int = -1) -> list[F
     return [] if kind == "Normal" and reason in _ROUTINE else None
 
 
-def _read(line: Line, _log: Log) -> Sequence[Fact] | None:
+def _read(line: Line, log: Log) -> Sequence[Fact] | None:
     match = _ROW.match(line.text)
     if match is None:
         return None
-    return facts_of_event(match["type"], match["reason"], match["rest"], line.at)
+    stated = facts_of_event(match["type"], match["reason"], match["rest"], line.at)
+    return stated and [fact for fact in stated if not is_over(fact.klass, line, log)]
 
 
 def _fact(klass: str, weight: int, words: str, at: int) -> Fact:

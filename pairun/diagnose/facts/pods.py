@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from pairun.diagnose.facts.events import is_over
 from pairun.diagnose.facts.fact import DECISIVE, HINT, LIKELY, STRONG, Fact, Reader
 from pairun.diagnose.lines import Line, Log
 
@@ -137,7 +138,7 @@ def fact_of_code(code: int, at: int = -1) -> Fact | None:
 def _read(line: Line, log: Log) -> Sequence[Fact] | None:
     text = line.text
     if (stated := fact_of_message(text, line.at)) is not None:
-        return [stated]
+        return [] if is_over(stated.klass, line, log) else [stated]
     if _WAITS.match(text):
         nowhere = any(_NOWHERE.match(above.text) for above in log.before(line.at, _HEAD_LINES))
         words = "the Pod waits, and has no node"
