@@ -1,7 +1,7 @@
-"""Evaluates expressions that only name a value without Jinja, whose compiler takes 1 ms each.
+"""Evaluates expressions that only name a value: most expressions, in a fifth of the others' time.
 
-Jinja evaluates everything else: names that are missing or secret, unknown parts of known values,
-and every operator. The tests compare the results of both.
+`simple` and Jinja evaluate everything else: names that are missing or secret, unknown parts of
+known values, and every operator. The tests compare the results with Jinja's.
 """
 
 from __future__ import annotations

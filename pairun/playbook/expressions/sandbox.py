@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from jinja2 import StrictUndefined, Undefined, UndefinedError
+from jinja2 import StrictUndefined, Undefined
 from jinja2 import nodes as ast
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.exceptions import SecurityError
@@ -22,31 +22,33 @@ from pairun.playbook.expressions.views import (
     MAX_RANGE,
     ListView,
     MapView,
+    MissingView,
     TooMuch,
+    UndefinedName,
     UnknownView,
+    finalized,
+    joined,
     made,
     plain,
+    three_valued,
     work,
 )
 
 
-class UndefinedName(UndefinedError):
-    """A name that does not exist; has its path and the names that do exist."""
+class _Undefined(StrictUndefined, MissingView):
+    """A name that does not exist."""
 
-    def __init__(self, path: str, known: Sequence[str], message: str | None = None) -> None:
-        super().__init__(message)
-        self.path = path
-        self.known = list(known)
+    __slots__ = ()
 
 
-def _undefined(path: str, known: Sequence[str]) -> StrictUndefined:
-    return StrictUndefined(
+def _undefined(path: str, known: Sequence[str]) -> _Undefined:
+    return _Undefined(
         name=path,
         exc=functools.partial(UndefinedName, path, known),  # type: ignore[arg-type]
     )
 
 
-class _Root(StrictUndefined):
+class _Root(_Undefined):
     """A name that the scope does not have."""
 
     def __init__(self, hint: str | None = None, obj: Any = None, name: str | None = None) -> None:
@@ -132,17 +134,6 @@ class SandboxEnvironment(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
 
-def _finalize(value: Any) -> Any:
-    """A value inside a text, as YAML would write it."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, MapView | ListView | dict | list):
-        return json.dumps(plain(value))
-    return value
-
-
 def _bounded_range(*bounds: int) -> range:
     made = range(*bounds)
     if len(made) > MAX_RANGE:
@@ -156,20 +147,11 @@ def _replace(text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
-def _joined(texts: Iterable[Any]) -> str:
-    """The joined texts; their size is counted before they are joined."""
-    parts = []
-    for each in texts:
-        parts.append(str(_finalize(each)))
-        work.spend(len(parts[-1]))
-    return "".join(parts)
-
-
 def _join(values: Iterable[Any], d: str = "", attribute: str | None = None) -> str:
     if attribute is not None:
         values = map(make_attrgetter(ENVIRONMENT, attribute), values)
     separated = ((d, value) if n else (value,) for n, value in enumerate(values))
-    return _joined(text for pair in separated for text in pair)
+    return joined(text for pair in separated for text in pair)
 
 
 _SHELL_NAME = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
@@ -203,7 +185,7 @@ class _Generator(CodeGenerator):
 
 
 SandboxEnvironment.code_generator_class = _Generator
-SandboxEnvironment.concat = staticmethod(_joined)
+SandboxEnvironment.concat = staticmethod(joined)
 
 
 def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -216,22 +198,11 @@ def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
     return counted
 
 
-def _three_valued(test: Any) -> Callable[..., Any]:
-    """A test whose result is unknown if its value is unknown."""
-
-    @functools.wraps(test)
-    def asked(*args: Any, **kwargs: Any) -> Any:
-        unknown = next((a for a in args if isinstance(a, UnknownView)), None)
-        return test(*args, **kwargs) if unknown is None else unknown
-
-    return asked
-
-
 def _make_environment() -> SandboxEnvironment:
     # Disable comments: they would match the shell's ${#list[@]}.
     environment = SandboxEnvironment(
         undefined=_Root,
-        finalize=_finalize,
+        finalize=finalized,
         comment_start_string="\0#",
         comment_end_string="#\0",
         keep_trailing_newline=True,
@@ -247,10 +218,10 @@ def _make_environment() -> SandboxEnvironment:
         "quote": lambda value: shlex.quote(str(value)),
         "basename": lambda value: os.path.basename(str(value)),
         "dirname": lambda value: os.path.dirname(str(value)),
-        "string": lambda value: str(_finalize(value)),
+        "string": lambda value: str(finalized(value)),
     }
     environment.filters = {n: _counted(f) for n, f in environment.filters.items()}
-    environment.tests = {n: _three_valued(t) for n, t in environment.tests.items()}
+    environment.tests = {n: three_valued(t) for n, t in environment.tests.items()}
     environment.tests["defined"] = _defined
     environment.tests["undefined"] = lambda value: not _defined(value)
     environment.globals = {"range": _bounded_range}

@@ -1,4 +1,4 @@
-"""Expressions in playbooks: Jinja's immutable sandbox, strict, bounded, three-valued.
+"""Expressions in playbooks: Jinja's language, strict, bounded, three-valued.
 
 - A name that does not exist is an error that shows its whole dotted path.
 - A name that is unknown before run time makes the value unknown, unless the result is the same
@@ -6,43 +6,39 @@
 - If an expression uses a secret, the result is a secret.
 - The result of an expression is data: it is never rendered again.
 
-This file imports only Jinja and low rooms: late values need it in the user's container, too.
+Jinja's immutable sandbox evaluates them, and is imported only for those that are not simple. This
+file imports only low rooms: late values need it in the user's container, too.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
-
-from jinja2 import TemplateError, TemplateSyntaxError
-from jinja2 import nodes as ast
-from jinja2.environment import TemplateExpression
-from jinja2.meta import find_undeclared_variables
-from jinja2.parser import Parser
 
 from pairun.errors import PairunError, Place, Problem, did_you_mean
 from pairun.module import Secret
 from pairun.plan import Late
+from pairun.playbook.expressions.places import inside
 from pairun.playbook.expressions.plainpaths import (
     NOT_PLAIN,
     NotPlain,
     plain_condition,
     plain_expression,
 )
-from pairun.playbook.expressions.sandbox import ENVIRONMENT, UndefinedName
+from pairun.playbook.expressions.simple import NotSimple, simple_condition, simple_text
 from pairun.playbook.expressions.views import (
+    GLOBALS,
     MAX_TEXT,
     NotKnown,
     Partial,
+    Prepared,
     State,
     TooMuch,
+    UndefinedName,
     Unknown,
     deadline,
-    plain,
     wrap,
 )
 
@@ -83,7 +79,10 @@ def render(text: str, place: Place | None, scope: Scope) -> Any:
         return Late(template=text, expression=True, because=value.because, where=str(place or ""))
     if value is not NOT_PLAIN:
         return value
-    return _evaluate(text, _prepare(text, place, scope.statements), place, scope)
+    _check_length(text, place)
+    return _evaluate_in_turn(
+        text, simple_text(text), lambda: _by_jinja(text, place, scope.statements), place, scope
+    )
 
 
 def condition(text: str, place: Place | None, scope: Scope) -> bool | Late:
@@ -95,8 +94,14 @@ def condition(text: str, place: Place | None, scope: Scope) -> bool | Late:
     truth = plain_condition(text, scope.names)
     if not isinstance(truth, NotPlain):
         return truth
-    prepared = _prepare_condition(text, place)
-    value = _evaluate("{{ true if (" + text + ") else false }}", prepared, place, scope)
+    _check_condition(text, place)
+    value = _evaluate_in_turn(
+        "{{ true if (" + text + ") else false }}",
+        simple_condition(text),
+        lambda: _condition_by_jinja(text, place),
+        place,
+        scope,
+    )
     if isinstance(value, Late):
         return value
     return value.reveal() == "true" if isinstance(value, Secret) else bool(value)
@@ -111,12 +116,14 @@ def check_text(text: str, place: Place | None) -> frozenset[str]:
     Raises:
         PairunError: one is invalid.
     """
-    return _prepare(text, place, statements=True).names
+    _check_length(text, place)
+    return (simple_text(text) or _by_jinja(text, place, statements=True)).names
 
 
 def check_condition(text: str, place: Place | None) -> frozenset[str]:
     """Compile the bare expression of a ``when``, as `check_text` does."""
-    return _prepare_condition(text, place).names
+    _check_condition(text, place)
+    return (simple_condition(text) or _condition_by_jinja(text, place)).names
 
 
 def resolve(late: Late, names: Mapping[str, Any]) -> Any:
@@ -150,133 +157,48 @@ def _resolved(value: Any, names: Mapping[str, Any]) -> Any:
 # --- preparing ---------------------------------------------------------------------------------
 
 
-class _Prepared(NamedTuple):
-    run: Callable[[dict[str, Any]], Any]
-    expression: bool
-    names: frozenset[str]
-
-
-def _prepare(text: str, place: Place | None, statements: bool) -> _Prepared:
+def _check_length(text: str, place: Place | None) -> None:
     if len(text) > MAX_TEXT:
         raise PairunError(Problem("PR304", "the text is too long for expressions", place))
-    with _syntax(text, place):
-        return _compiled(text, statements)
 
 
-def _prepare_condition(text: str, place: Place | None) -> _Prepared:
+def _check_condition(text: str, place: Place | None) -> None:
     if is_template(text):
         raise PairunError(
             Problem("PR302", "'when' is an expression already", place, "leave out the {{ }}")
         )
-    with _syntax(text, place):
-        return _compiled_condition(text)
 
 
-class _Statement(Exception):
-    pass
+def _by_jinja(text: str, place: Place | None, statements: bool) -> Prepared:
+    from pairun.playbook.expressions.jinjacode import prepare
+
+    return prepare(text, place, statements=statements)
 
 
-@contextlib.contextmanager
-def _syntax(text: str, place: Place | None) -> Iterator[None]:
-    """Turn errors of parsing into problems."""
-    try:
-        yield
-    except TemplateSyntaxError as e:
-        raise PairunError(
-            Problem("PR302", f"not a valid expression: {e.message}", _broken(place, text, e.lineno))
-        ) from e
-    except (RecursionError, MemoryError):
-        raise PairunError(Problem("PR304", "the expression is nested too deeply", place)) from None
-    except _Statement:
-        raise PairunError(
-            Problem(
-                "PR303",
-                "statements ({% … %}) are not allowed in a job's layer",
-                _inside(place, text, "{%"),
-                "use an expression: {{ a if b else c }}",
-            )
-        ) from None
+def _condition_by_jinja(text: str, place: Place | None) -> Prepared:
+    from pairun.playbook.expressions.jinjacode import prepare_condition
 
-
-@functools.lru_cache(maxsize=4096)
-def _compiled(text: str, statements: bool) -> _Prepared:
-    tree = ENVIRONMENT.parse(text)
-    body = tree.body
-    if all(isinstance(n, ast.Output) for n in body):
-        names = _names_in(tree)
-    elif statements:
-        names = frozenset(find_undeclared_variables(tree))
-    else:
-        raise _Statement
-    single = (
-        len(body) == 1
-        and isinstance(body[0], ast.Output)
-        and len(body[0].nodes) == 1
-        and not isinstance(body[0].nodes[0], ast.TemplateData)
-    )
-    if single:
-        # One sign at either end belongs to the delimiter, any further sign to the expression.
-        inner = re.sub(r"^[-+]|[-+]$", "", text.strip()[2:-2])
-        expression = ENVIRONMENT.compile_expression(inner, undefined_to_none=False)
-        return _Prepared(lambda given: expression(**given), True, names)
-    template = ENVIRONMENT.from_string(text)
-    return _Prepared(template.render, False, names)
-
-
-@functools.lru_cache(maxsize=1024)
-def _compiled_condition(text: str) -> _Prepared:
-    """Its truth value may be known even if its value is not: ``unknown or true``."""
-    parser = Parser(ENVIRONMENT, text, state="variable")
-    test = parser.parse_expression()
-    if not parser.stream.eos:
-        raise TemplateSyntaxError("chunk after expression", parser.stream.current.lineno)
-    truth = ast.CondExpr(test, ast.Const(True), ast.Const(False))
-    result = ast.Assign(ast.Name("result", "store"), truth, lineno=1)
-    tree = ast.Template([result], lineno=1)
-    tree.set_environment(ENVIRONMENT)
-    expression = TemplateExpression(ENVIRONMENT.from_string(tree), undefined_to_none=False)
-    return _Prepared(lambda given: expression(**given), True, _names_in(truth))
-
-
-def _names_in(tree: ast.Node) -> frozenset[str]:
-    """The names that expressions use; they define none, so no code needs to be generated."""
-    names = {name.name for name in tree.find_all(ast.Name)}
-    return frozenset(names - ENVIRONMENT.globals.keys() - {"self"})
-
-
-def _broken(place: Place | None, text: str, number: int) -> Place | None:
-    """The place of a syntax error; a literal block keeps the lines of the text."""
-    if place is None or place.source.line(place.line)[place.column - 1 :][:1] != "|":
-        tags = [tag for tag in ("{{", "{%") if tag in text]
-        return _inside(place, text, min(tags, key=text.index, default="{{"))
-    line = place.source.line(place.line + number)
-    positions = [at for tag in ("{{", "{%") if (at := line.find(tag)) >= 0]
-    return Place(
-        place.source,
-        place.line + number,
-        min(positions, default=len(line) - len(line.lstrip())) + 1,
-    )
-
-
-def _inside(place: Place | None, text: str, needle: str = "{{") -> Place | None:
-    """The place of the first expression in a value, if the value's own line shows it."""
-    if place is None:
-        return None
-    head = place.source.line(place.line)[place.column - 1 :]
-    # The text of a block scalar starts on the line below its sign.
-    last = place.line + (text.count("\n") + 1 if head[:1] in ("|", ">", '"', "'", "") else 0)
-    for line in range(place.line, last + 1):
-        start = place.column - 1 if line == place.line else 0
-        at = place.source.line(line).find(needle, start)
-        if at >= 0:
-            return Place(place.source, line, at + 1)
-    return place
+    return prepare_condition(text, place)
 
 
 # --- evaluating --------------------------------------------------------------------------------
 
 
-def _evaluate(text: str, prepared: _Prepared, place: Place | None, scope: Scope) -> Any:
+def _evaluate_in_turn(
+    text: str,
+    simple: Prepared | None,
+    by_jinja: Callable[[], Prepared],
+    place: Place | None,
+    scope: Scope,
+) -> Any:
+    """Evaluate without Jinja if the expression is simple, else with it."""
+    if simple is not None:
+        with contextlib.suppress(NotSimple):
+            return _evaluate(text, simple, place, scope)
+    return _evaluate(text, by_jinja(), place, scope)
+
+
+def _evaluate(text: str, prepared: Prepared, place: Place | None, scope: Scope) -> Any:
     state = State()
     names = {n: v for n, v in scope.names.items() if n in prepared.names}
     outcomes: list[Any] = []
@@ -296,7 +218,7 @@ def _evaluate(text: str, prepared: _Prepared, place: Place | None, scope: Scope)
             Problem(
                 "PR301",
                 f"'{e.path}' is not defined",
-                _inside(place, text, e.path) if place else None,
+                inside(place, text, e.path) if place else None,
                 MISSING.get(e.path)
                 or did_you_mean(e.path.rpartition(".")[2], e.known or _top_names(e.path, scope)),
             )
@@ -304,10 +226,9 @@ def _evaluate(text: str, prepared: _Prepared, place: Place | None, scope: Scope)
     except (TooMuch, MemoryError, OverflowError) as e:
         why = str(e) or "more memory than there is"
         raise PairunError(
-            Problem("PR304", f"the expression costs too much: {why}", _inside(place, text))
+            Problem("PR304", f"the expression costs too much: {why}", inside(place, text))
         ) from e
     except (
-        TemplateError,
         ArithmeticError,
         TypeError,
         ValueError,
@@ -316,7 +237,7 @@ def _evaluate(text: str, prepared: _Prepared, place: Place | None, scope: Scope)
     ) as e:
         why = "the reason is hidden because it may contain a secret" if state.secret else str(e)
         raise PairunError(
-            Problem("PR305", f"the expression fails: {why}", _inside(place, text))
+            Problem("PR305", f"the expression fails: {why}", inside(place, text))
         ) from e
     unknown = next((o for o in outcomes if isinstance(o, NotKnown)), None)
     if unknown is None and any(o != outcomes[0] for o in outcomes[1:]):
@@ -340,26 +261,25 @@ def _top_names(path: str, scope: Scope) -> list[str]:
     return [] if "." in path or "[" in path else list(scope.names)
 
 
-def _check_names(prepared: _Prepared, place: Place | None, text: str, scope: Scope) -> None:
+def _check_names(prepared: Prepared, place: Place | None, text: str, scope: Scope) -> None:
     """Reject a late expression with a name that its scope does not have.
 
     More names exist at run time than a job may use (``env``), so check for missing names now.
     """
-    for name in sorted(prepared.names - scope.names.keys() - ENVIRONMENT.globals.keys()):
+    for name in sorted(prepared.names - scope.names.keys() - GLOBALS):
         raise PairunError(
             Problem(
                 "PR301",
                 f"'{name}' is not defined",
-                _inside(place, text, name),
+                inside(place, text, name),
                 MISSING.get(name) or did_you_mean(name, scope.names),
             )
         )
 
 
-def _once(prepared: _Prepared, names: Mapping[str, Any], state: State) -> Any:
+def _once(prepared: Prepared, names: Mapping[str, Any], state: State) -> Any:
     try:
-        value = prepared.run({n: wrap(v, n, state) for n, v in names.items()})
-        return plain(value)
+        return prepared.run({n: wrap(v, n, state) for n, v in names.items()})
     except NotKnown as e:
         return e
     except TypeError:

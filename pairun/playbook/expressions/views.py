@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
-
-from jinja2 import Undefined
 
 from pairun.base.cpulimit import CpuLimitError, cpu_limit
 from pairun.module import Secret
@@ -17,6 +17,8 @@ MAX_RANGE = 10_000
 MAX_SECONDS = 2.0
 """CPU time limit of one expression, in seconds."""
 MAX_WORK = 16_000_000
+GLOBALS = frozenset({"range"})
+"""Names that every expression can use."""
 
 
 class Unknown(NamedTuple):
@@ -46,6 +48,35 @@ class NotKnown(Exception):
     def __init__(self, because: str) -> None:
         super().__init__(because)
         self.because = because
+
+
+class UndefinedName(Exception):
+    """A name that does not exist; has its path and the names that do exist."""
+
+    def __init__(self, path: str, known: Sequence[str], message: str | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+        self.known = list(known)
+
+
+class MissingView:
+    """Jinja's view of a name that does not exist: its text raises `UndefinedName`."""
+
+    __slots__ = ()
+
+
+class Prepared(NamedTuple):
+    """An expression, or a text with expressions, that can be evaluated.
+
+    Attributes:
+        run: takes the names as the expression sees them, returns plain data.
+        expression: whether it is one expression, whose value keeps its type.
+        names: the names that it uses.
+    """
+
+    run: Callable[[Mapping[str, Any]], Any]
+    expression: bool
+    names: frozenset[str]
 
 
 class State:
@@ -135,7 +166,7 @@ def plain(value: Any) -> Any:
         raise NotKnown(value.unknown.because)
     if isinstance(value, MapView | dict):
         return {k: plain(v) for k, v in value.items()}
-    if isinstance(value, Undefined):
+    if isinstance(value, MissingView):
         str(value)  # raises with the path
     if isinstance(value, str | int | float | bool | None):
         return value
@@ -226,3 +257,34 @@ class UnknownView:
     __truediv__ = __floordiv__ = __neg__ = __pos__ = __call__ = __getitem__ = _same
     __str__ = __repr__ = __int__ = __float__ = __len__ = __iter__ = __contains__ = _fail
     __index__ = __hash__ = __html__ = _fail
+
+
+def finalized(value: Any) -> Any:
+    """A value inside a text, as YAML would write it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, MapView | ListView | dict | list):
+        return json.dumps(plain(value))
+    return value
+
+
+def joined(texts: Iterable[Any]) -> str:
+    """The joined texts; their size is counted before they are joined."""
+    parts = []
+    for each in texts:
+        parts.append(str(finalized(each)))
+        work.spend(len(parts[-1]))
+    return "".join(parts)
+
+
+def three_valued(test: Any) -> Callable[..., Any]:
+    """A test whose result is unknown if its value is unknown."""
+
+    @functools.wraps(test)
+    def asked(*args: Any, **kwargs: Any) -> Any:
+        unknown = next((a for a in args if isinstance(a, UnknownView)), None)
+        return test(*args, **kwargs) if unknown is None else unknown
+
+    return asked

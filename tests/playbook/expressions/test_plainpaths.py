@@ -38,6 +38,8 @@ def by_jinja(monkeypatch: pytest.MonkeyPatch) -> Any:
         with monkeypatch.context() as patch:
             patch.setattr(template, "plain_expression", lambda *_: NOT_PLAIN)
             patch.setattr(template, "plain_condition", lambda *_: NOT_PLAIN)
+            patch.setattr(template, "simple_text", lambda _: None)
+            patch.setattr(template, "simple_condition", lambda _: None)
             return ask_template(text, None, Scope(NAMES))
 
     return ask

@@ -12,10 +12,10 @@ from jinja2.meta import find_undeclared_variables
 from pairun.errors import PairunError, Place, Problem, Source
 from pairun.module import Secret, reveal
 from pairun.plan import Late
+from pairun.playbook.expressions.jinjacode import _names_in
 from pairun.playbook.expressions.sandbox import ENVIRONMENT
 from pairun.playbook.expressions.template import (
     Scope,
-    _names_in,
     condition,
     is_template,
     render,
@@ -428,3 +428,8 @@ def test_the_names_of_an_expression_are_those_that_jinja_finds(text: str) -> Non
     """Expressions make no names, so they need every name that is in them."""
     tree = ENVIRONMENT.parse(text)
     assert _names_in(tree) == find_undeclared_variables(tree)
+
+
+def test_a_missing_part_of_a_constant_is_an_error() -> None:
+    """Jinja evaluates what is constant when it compiles."""
+    assert problem_of("'x'[()]", when=True).message == "'list[()]' is not defined"
