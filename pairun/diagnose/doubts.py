@@ -28,8 +28,8 @@ _FAILED_OP = "OP_REQUIRES failed at"
 _RETRY = re.compile(
     r"(?i)\bretry(?:ing)?\b(?!-after)|\bretries left|\bwill (?:be )?(?:retr|try again|continue|skip|ignore)"
     r"|\battempt \d+ ?(?:/|of) ?\d+|\bfall(?:ing)? ?back\b|\bskipp(?:ing|ed)\b|\bignor(?:ing|ed|e)\b"
-    r"|\bfrom scratch\b|\busing (?:the )?(?:default|system temp)|\bgoing to \S+ instead\b|\btrying (?:another|the next)\b"
-    r"|\b(?:exists?|found|missing|available)\W{1,3}(?:download|creat|generat|build|comput|initiali[sz])ing\b|\bcaught (?!signal|collective|\w+ in )|\bre-?connecting\b|\brecovered\b|\b(?:safely|harmless)\b|\btrying again\b|\bnon-?fatal\b"
+    r"|\bfrom scratch\b|\busing (?:the )?(?:default|system temp)|\bgoing to \S+ instead\b|\b(?:try|attempt)ing (?:another|the next|(?:port )?\d{2,5})\b"
+    r"|\b(?:exists?|found|missing|available)(?: yet)?\W{1,3}(?:download|creat|generat|build|comput|initiali[sz])ing\b|\bcaught (?!signal|collective|\w+ in )|\bre-?connecting\b|\brecovered\b|\b(?:safely|harmless)\b|\btrying again\b|\bnon-?fatal\b"
     r"|\b(?:reading|loading|using|taking|trying) (?:[\w'-]+ ){1,6}instead\b"
     r"|[;,.] (?:using|disabling|defaulting to|will use) "
     r"|\b(?:continuing|proceeding|running|going on) without\b"
@@ -52,7 +52,7 @@ _EXHAUSTED = re.compile(
 
 
 _CONDITIONAL = re.compile(
-    r"(?i)\b(?:if|in case|whenever|unless|to avoid|to prevent|can cause|may cause|might cause|could cause"
+    r"(?i)\b(?:(?<!\bas )if|in case|whenever|unless|to avoid|to prevent|can cause|may cause|might cause|could cause"
     r"|can lead to|may lead to|might lead to|may result in|can result in)\b"
 )
 """Advice on what may happen, not a report of it, if it precedes the match in the same sentence."""
@@ -116,7 +116,7 @@ def doubt_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
     ):
         # a failed handler is no evidence against the storage or the network
         doubt += 25 if rule.role == "code" else 2 if rule.retry in _RETRIABLE else 12
-    if rule.role == "code" and tracebacks.is_ignored(log, line):
+    if rule.role in ("code", "consequence") and tracebacks.is_ignored(log, line):
         doubt += 40
     if (
         rule.role == "code"

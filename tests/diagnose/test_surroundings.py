@@ -47,10 +47,14 @@ def test_a_last_line_of_success(text: str, klass: str, table: Table) -> None:
             "(raylet) Task f failed. There are 3 retries remaining, so the task will be retried.\nall tasks ended\n"
         ),
         "Failed to load libjpeg.so: cannot open shared object file; continuing without it\n",
+        "port 8080 is already in use, trying 8081\n",
+        "/cache/tokens.bin does not exist yet, building it\n",
+        "Exception ignored in: <_io.TextIOWrapper name='<stdout>'>\nBrokenPipeError: [Errno 32] Broken pipe\n",
+        "http: TLS handshake error from 10.0.0.3:9: EOF\n",
     ],
 )  # fmt: skip
 def test_a_failure_that_the_program_handles(text: str, table: Table) -> None:
-    """It answers the request, starts the task again, or goes on without what is missing."""
+    """It answers the request, starts the task again, takes another way, or ignores an error."""
     assert diagnose([Log(text.encode())], table).klass == "none"
 
 
