@@ -20,7 +20,6 @@ GAPS: dict[str, str] = {
     "finetune-two-killed": "two ranks of two hosts end at once; no rank is named",
     "halo-stuck": "no log says which rank waits; no rank is named, and no failure",
     "jax-one-missing": "the process that never started has no log; no process is named",
-    "loop-size": "gloo's refusal of another size is taken for the network's",
     "power-file": "no line tells whose traceback it is; no rank is named",
     "ray-memory": "Ray's OutOfMemoryError is of the node's memory, and torch's of the same name of the GPU's",
     "ray-ranks-killed": "no line joins the rank with the process that died",
