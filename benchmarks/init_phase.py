@@ -9,7 +9,8 @@ left out, and so are the barrier's program, ``pystache`` (which each of them imp
 is imported in its place.
 
 Both find compiled what they import, as in an image, and the same Python runs both. CPU time is
-compared, of runs in turns: a busy machine slows both, and neither evenly.
+compared, of runs in turns: a busy machine slows both, and neither evenly. Every run finds its volume
+as a new Pod has it, with nothing of an earlier run.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import http.server
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -74,7 +76,7 @@ class Fixture(NamedTuple):
 
     Attributes:
         volume: of the Pod.
-        run: run the phase to its end; it may be run again.
+        run: run the phase to its end, on the volume as the platform made it; it may be run again.
         env: of its Python.
     """
 
@@ -124,7 +126,16 @@ def prepared(plugins: Sequence[Mapping[str, Any]]) -> Iterator[Fixture]:
             subprocess.run(argv, cwd=ROOT, env=env, stdout=file, check=True)
         image = f"127.0.0.1:{registry.server_address[1]}/team/image:1"
         ours = _prepare(path, env, _framework(image, plugins))
-        yield Fixture(path / "pai", lambda: _run(_command(path), ours), env)
+        volume = path / "pai"
+        mounted = {entry.name for entry in volume.iterdir()}
+
+        def run() -> None:
+            for entry in volume.iterdir():
+                if entry.name not in mounted:
+                    shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+            _run(_command(path), ours)
+
+        yield Fixture(volume, run, env)
         registry.shutdown()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -11,8 +13,9 @@ import sys
 from benchmarks.measure import ROOT, NotMeasured
 
 LOCK = ROOT / "requirements-bench.lock"
-FOLDER = ROOT / "build" / "bench-peers"
-_STAMP = FOLDER / "made-from"
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "pairun"
+"""Where the environment is kept between runs and checkouts."""
+
 _ASK = """
 from importlib.metadata import version
 print(version("ansible-core"), version("pyinfra"))
@@ -21,11 +24,18 @@ print(version("ansible-core"), version("pyinfra"))
 
 def program(name: str) -> str:
     """The path of a program of the environment."""
-    return str(FOLDER / "venv" / "bin" / name)
+    return str(_folder() / "bin" / name)
+
+
+@functools.cache
+def _folder() -> pathlib.Path:
+    """The environment's folder: another one for each lock and each Python."""
+    made_from = f"{sys.version} {sys.base_prefix}".encode() + LOCK.read_bytes()
+    return CACHE / f"bench-peers-{hashlib.sha256(made_from).hexdigest()[:16]}"
 
 
 def prepare() -> tuple[str, str]:
-    """Make the environment unless it is there; made again when the lock or the Python changes.
+    """Make the environment unless it is there.
 
     Returns:
         The versions of ansible-core and pyinfra.
@@ -33,19 +43,22 @@ def prepare() -> tuple[str, str]:
     Raises:
         NotMeasured: the peers cannot be installed.
     """
-    wanted = f"{hashlib.sha256(LOCK.read_bytes()).hexdigest()} {sys.version}"
-    if not _STAMP.exists() or _STAMP.read_text() != wanted:
+    if not _complete().exists():
         _make()
-        _STAMP.write_text(wanted)
+        _complete().touch()
     ansible, pyinfra = _run(program("python"), "-c", _ASK).split()
     return ansible, pyinfra
 
 
+def _complete() -> pathlib.Path:
+    """A file that says that everything is installed."""
+    return _folder() / "complete"
+
+
 def _make() -> None:
-    print(f"installing the peers into {FOLDER.relative_to(ROOT)}", file=sys.stderr, flush=True)
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    FOLDER.mkdir(parents=True)
-    _run(sys.executable, "-m", "venv", str(FOLDER / "venv"))
+    print(f"installing the peers into {_folder()}", file=sys.stderr, flush=True)
+    shutil.rmtree(_folder(), ignore_errors=True)
+    _run(sys.executable, "-m", "venv", str(_folder()))
     # A mirror's warnings are no news: what counts is the hashes.
     quiet = ["--quiet", "--disable-pip-version-check", "--no-input", "--retries", "1"]
     hashed = ["--require-hashes", "--only-binary", ":all:", "-r", str(LOCK)]

@@ -79,8 +79,8 @@ def rows() -> Iterator[Row]:
     ansible, pyinfra = peer_venv.prepare()
     runners = {
         "pairun": Runner(_pairun, 100),
-        f"ansible-core {ansible}": Runner(_ansible, 20),
-        f"pyinfra {pyinfra}": Runner(_pyinfra, 100),
+        f"ansible-core {ansible}": Runner(_ansible, 10),
+        f"pyinfra {pyinfra}": Runner(_pyinfra, 50),
     }
     for work in WORK:
         costs = _costs(work, runners)
