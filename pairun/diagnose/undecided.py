@@ -32,7 +32,7 @@ _COMPLAINT = re.compile(rf"{ERROR_LEVEL.pattern}|^E [\w./-]{{1,200}}:\d+\]|^Fail
 
 _LAST_LINES = 3
 _LAST_WORDS = re.compile(
-    r"^(?:Unable to|Could not|Cannot) (?!import)"
+    r"^(?:Unable to|Could not|Cannot) (?!import)|^(?:ERROR|CRITICAL|FATAL) +(?=[A-Za-z])"
     r"|^\W{0,3}(?:\[?(?:ERROR|error|Error)\]?|(?:[\w./-]{1,80}: ){1,2}(?:error|ERROR|fatal))(?:[:|]| - |\] ?)(?! ?[\d.]+$)"
     r"|(?:^|[|\s\[])ERROR(?:[\]|:]| [|-]| +[\w./-]{1,80}:\d+)"
     r"|\b(?:unexpected|unhandled|internal|fatal|unknown) (?:error|exception)\b(?! (?:rate|handl))"

@@ -16,6 +16,9 @@ from pairun.incident.members import Member
 from pairun.incident.otherlogs import reports_of
 
 _TIMEOUTS = frozenset(("nccl_timeout", "rendezvous_timeout"))
+_NETWORK = frozenset(("network_unreachable", "nccl_system_error"))
+"""Classes of connections that fail: the network's failure, or the end of the rank at the other end."""
+
 _LATE_S = 5.0
 """How much later than all others a rank must fail to be the one that they waited for."""
 
@@ -65,7 +68,7 @@ def ended_quietly(members: Sequence[Member]) -> Absent | None:
     """
     ranks = [m for m in members if not m.launcher]
     quiet = [m for m in ranks if is_quiet(m)]
-    waiting = [m for m in ranks if m.is_waiting and not is_quiet(m)]
+    waiting = [m for m in ranks if is_loss(m) and not is_quiet(m)]
     if not quiet or not waiting:
         return None
     missing = "an error" if all(m.is_silent for m in quiet) else "a reason"
@@ -77,6 +80,11 @@ def ended_quietly(members: Sequence[Member]) -> Absent | None:
         logs = f"the logs of {named([m.label for m in quiet])}, all on {hosts.pop()},"
         return Absent(quiet[0], f"{logs} end {end}")
     return None
+
+
+def is_loss(member: Member) -> bool:
+    """Whether a member waited for, or lost, another one, or reports what such a loss looks like."""
+    return member.is_waiting or member.diagnosis.klass in _NETWORK
 
 
 def is_quiet(member: Member) -> bool:

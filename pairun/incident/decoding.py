@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pairun.incident.layouts import with_names
 from pairun.incident.numbered import NumberedLog, Runs
 
 _HEAD_BYTES = 1 << 16
@@ -29,11 +30,11 @@ _NAME = re.compile(r"[\w.-]{1,253}")
 def decoded(log: NumberedLog) -> NumberedLog:
     """A log as its program printed it; line numbers remain those of the file."""
     head = log.data[:_HEAD_BYTES].lstrip()
-    if head.startswith(b"{") and _is_json_lines(head):
+    if b"{" in head and _is_json_lines(head):
         return _from_json(log)
     if b" P " in head and _CRI.search(head):
         return _whole_lines(log)
-    return log
+    return with_names(log)
 
 
 def _is_json_lines(head: bytes) -> bool:

@@ -18,6 +18,7 @@ from pairun.incident.kernellog import KernelReport, kernel_reports, pids_in
 from pairun.incident.losses import loss_after, loss_before
 from pairun.incident.numbered import NumberedLog
 from pairun.incident.progress import Progress, progress_in, step_times
+from pairun.incident.stacks import Stack, last_stack
 from pairun.incident.testimony import Testimony, expected_ranks, testimonies
 from pairun.incident.times import Moment, last_moment, moment_of_failure
 from pairun.incident.waitingplaces import WaitingPlace, waiting_place
@@ -44,6 +45,7 @@ class Finding(NamedTuple):
         testimonies: its reports on ranks that failed or are missing.
         expected_ranks: number of ranks for which it waits in vain while they join.
         place: where in its code the deciding exception was raised.
+        stack: where its main thread was, by a dump of its stacks.
         progress: how far the job got.
         steps: times of its last steps.
         tail: its last lines.
@@ -65,6 +67,7 @@ class Finding(NamedTuple):
     testimonies: Sequence[Testimony] = ()
     place: WaitingPlace | None = None
     expected_ranks: int | None = None
+    stack: Stack | None = None
     progress: Progress = Progress()
     steps: dict[int, Moment] = {}  # noqa: RUF012 - never changed
     tail: tuple[Evidence, ...] = ()
@@ -126,6 +129,7 @@ def finding_of(
         testimonies=tuple(testimonies(log)),
         expected_ranks=expected_ranks(log),
         place=waiting_place(log, at) if line else None,
+        stack=last_stack(log),
         progress=progress_in(log.data),
         steps=step_times(log.data),
         tail=tuple(of_line(log, each) for each in log.tail(_TAIL_LINES)),

@@ -19,18 +19,22 @@ from pairun.diagnose.classes import CLASSES, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, Evidence
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
-from pairun.incident.absence import came_late, ended_quietly, is_quiet, without_log
+from pairun.incident.absence import came_late, ended_quietly, is_loss, is_quiet, without_log
 from pairun.incident.clocks import Clocks
 from pairun.incident.collectives import Stall
 from pairun.incident.findings import CHILD_FAILED
 from pairun.incident.members import Member
 from pairun.incident.otherlogs import against_others
+from pairun.incident.stacks import odd_stack
 from pairun.incident.testimony import ENDED, MISSING, Testimony
 from pairun.incident.times import seconds_between
 from pairun.incident.waitingplaces import OddRank, odd_rank
 
 SAME_ORDER = "make every rank enter the same collectives in the same order"
 """The advice for ranks that entered different collectives."""
+
+HANG = "hang"
+"""The class of a rank that stops without an error."""
 
 _ABORTED = 134
 _LOSSES = frozenset(("network_unreachable", "nccl_system_error", "native_abort"))
@@ -61,6 +65,13 @@ def first_member(
         fact for people.
     """
     causes = [m for m in members if m.is_cause and not m.launcher]
+    if all(m.diagnosis.klass == HANG for m in causes):
+        stacks = {m.label: m.stack for m in members if not m.launcher and m.stack is not None}
+        if odd := odd_stack(stacks):
+            member = next(m for m in members if m.label == odd.label)
+            return member, _hung(odd.words, member), odd.words
+        if len(stacks) > 1:  # each only shows where it waits
+            causes = [m for m in causes if m.stack is None]
     solid = [m for m in causes if is_solid(m)]
     by_rank = {m.rank: m for m in members if m.rank is not None}
     if solid and (gone := _gone_before(solid, said, by_rank)) is not None:
@@ -73,7 +84,8 @@ def first_member(
             member = by_rank.get(each.rank) or Member.unseen(each.rank)
             why = member.diagnosis if member.is_cause else _by_exit(each, member, table)
             return member, why, each.words
-    if causes:
+    quiet = ended_quietly(members)
+    if causes and (quiet is None or not all(map(is_loss, causes))):
         return _first_cause(causes, members, said, clocks)
     if stalled is not None and len(stalled.missing) == 1:
         member = by_rank.get(stalled.missing[0]) or Member.unseen(stalled.missing[0])
@@ -83,9 +95,9 @@ def first_member(
         for m in members
         if m.is_waiting and not m.launcher and m.findings[0].place is not None
     }
-    if odd := odd_rank(places):
-        member = next(m for m in members if m.label == odd.label)
-        return member, _by_place(odd, member), odd.words
+    if quiet is None and (other := odd_rank(places)):
+        member = next(m for m in members if m.label == other.label)
+        return member, _by_place(other, member), other.words
     if (absent := without_log(members)) is not None:
         return absent.member, None, absent.words
     missing = {t.rank: t for t in said if t.kind == MISSING}
@@ -100,7 +112,6 @@ def first_member(
     if waiting and len({t.rank for t in unexplained}) == 1:
         each = unexplained[0]
         return by_rank.get(each.rank) or Member.unseen(each.rank), None, each.words
-    quiet = ended_quietly(members)
     if quiet is not None and (stalled is None or not stalled.all_entered):
         is_failed = quiet.member.diagnosis.klass == CHILD_FAILED
         return quiet.member, quiet.member.diagnosis if is_failed else None, quiet.words
@@ -212,15 +223,24 @@ def _by_exit(said: Testimony, member: Member, table: Table) -> Diagnosis:
     return diagnosis._replace(evidence=(*evidence, *member.diagnosis.evidence[:1]))
 
 
+def _hung(words: str, member: Member) -> Diagnosis:
+    """The diagnosis of a rank that did something else while the others waited for it."""
+    kind = CLASSES[HANG]
+    evidence = (Evidence("", 0, words), *member.diagnosis.evidence[:1])
+    return Diagnosis(
+        HANG, kind.fault, kind.retry, 0.8, kind.meaning, kind.advice, evidence, {}, (), ""
+    )
+
+
 def _by_place(odd: OddRank, member: Member) -> Diagnosis:
     """The diagnosis of a rank that waits in another collective than the others."""
-    kind = CLASSES["hang"]
+    kind = CLASSES[HANG]
     if not odd.other_call:
         return member.diagnosis._replace(
             evidence=(Evidence("", 0, odd.words), *member.diagnosis.evidence)
         )
     return Diagnosis(
-        "hang", "user", "after_fix", 0.8, kind.meaning,
+        HANG, "user", "after_fix", 0.8, kind.meaning,
         SAME_ORDER,
         (Evidence("", 0, odd.words), *member.diagnosis.evidence[:1]), {}, (), "",
     )  # fmt: skip

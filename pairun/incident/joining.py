@@ -77,6 +77,9 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
     members = members_of(reconsidered(gathered.findings))
     clocks = Clocks(members, SKEW_S)
     said = [t for f in gathered.findings for t in f.testimonies]
+    # a report and the line that shows the rank of its process may be in different parts of a file
+    known = {t.rank for t in said}
+    said += [t for w in gathered.wholes for t in w.testimonies if t.rank not in known]
     silent = [m.rank for m in members if m.rank is not None and m.is_silent]
     states = [s for f in gathered.findings for s in f.states]
     recorded = {s.rank for s in gathered.states}
@@ -86,7 +89,7 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
     ranks = [f for f in gathered.findings if not f.writer.launcher]
     if len(ranks) > 1 and all(f.finished for f in ranks) and stalled is None:
         first, why, decided_by = None, _finished(), ""
-    elif whole is not None and whole.klass == NONE and stalled is None:
+    elif whole is not None and whole.klass == NONE and stalled is None and not _is_hung(first):
         # one file may hold several attempts; only all of it shows that the last one succeeded
         first, why, decided_by = None, whole, ""
     diagnosis = _diagnosis(first, why, members, gathered.wholes, stalled, table, facts)
@@ -101,6 +104,11 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
         stall=stalled,
         unread=gathered.unread,
     )
+
+
+def _is_hung(first: Member | None) -> bool:
+    """Whether a dump of stacks names the first member, whose log has no error."""
+    return first is not None and first.stack is not None
 
 
 def _diagnosis(

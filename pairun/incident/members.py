@@ -9,6 +9,7 @@ from pairun.diagnose.classes import CLASSES, NONE
 from pairun.diagnose.diagnosis import Diagnosis
 from pairun.incident.findings import Finding
 from pairun.incident.progress import Progress
+from pairun.incident.stacks import Stack
 from pairun.incident.times import Moment
 
 _NO_LOG = Diagnosis(
@@ -75,6 +76,11 @@ class Member(NamedTuple):
     def is_silent(self) -> bool:
         """Whether its logs show neither a failure nor a success."""
         return bool(self.findings) and all(f.is_silent for f in self.findings)
+
+    @property
+    def stack(self) -> Stack | None:
+        """Where its main thread was, by a dump of its stacks."""
+        return next((f.stack for f in self.findings if f.stack is not None), None)
 
     @property
     def progress(self) -> Progress:

@@ -20,6 +20,8 @@ _NOT_RANKS = re.compile(
 _HOST = re.compile(r"(?:node|host|machine|server)[._-]?$", re.IGNORECASE)
 """What a name has before the number of a host, on which several ranks run."""
 
+_NUMBERED_HOST = re.compile(r"(?P<before>.*?)(?P<number>\d{1,5})(?P<after>\D*)")
+
 _MAX_GAPS = 2
 """A series may lack this share of its members: it may have twice as many numbers as files."""
 
@@ -49,6 +51,26 @@ def ranks_by_name(paths: Iterable[str]) -> Mapping[str, int]:
             unclear.update(path for path in same if path in ranks or len(same) > 1)
             ranks.update((path, number) for path in same)
     return {path: rank for path, rank in ranks.items() if path not in unclear}
+
+
+def is_counted(names: Iterable[str]) -> bool:
+    """Whether the numbers in names count something else than ranks, such as epochs or attempts."""
+    return any(
+        _NOT_RANKS.search(name[: m.start()]) for name in names for m in _NUMBER.finditer(name)
+    )
+
+
+def numbers_of_hosts(labels: Iterable[str]) -> Mapping[str, int]:
+    """The numbers of hosts whose names differ only in a number that counts from 0; else nothing."""
+    numbers: dict[str, int] = {}
+    shapes = set()
+    for label in labels:
+        if (match := _NUMBERED_HOST.fullmatch(label)) is None:
+            return {}
+        numbers[label] = int(match["number"])
+        shapes.add((match["before"], match["after"]))
+    is_series = len(shapes) == 1 and sorted(numbers.values()) == list(range(len(numbers)))
+    return numbers if is_series and len(numbers) > 1 else {}
 
 
 def _are_ranks(

@@ -1,5 +1,7 @@
 """Finds the ranks of writers whose number counts only within a role, or on a node.
 
+A launcher's log names the ranks that it started: the number of its Pod or node is that of none of
+them. If no log of a job names a rank, the numbers of the hosts count the processes, one on each.
 The ranks that some logs of the role print show how far the others' ranks are from their numbers. Without
 them Kubeflow's names do: rank 0 of a PyTorchJob is ``NAME-master-0``, so rank 1 is ``NAME-worker-0``.
 Source: Kubeflow Trainer 1, ``pkg/controller.v1/pytorch/envvar.go``.
@@ -10,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pairun.incident.findings import Finding
+from pairun.incident.numberednames import numbers_of_hosts
 
 _LEADS = ("master", "chief")
 _FOLLOWER = "worker"
@@ -21,9 +24,32 @@ def with_ranks(findings: Sequence[Finding]) -> list[Finding]:
     Args:
         findings: of all files of a job.
     """
+    launching = {_role(f) for f in findings if _is_launcher(f)}
+    findings = [_unranked(f) if _role(f) in launching else f for f in findings]
     roles = {_role(f) for f in findings if f.writer.number is not None}
     offsets = {role: offset for role in roles if (offset := _offset(role, roles, findings))}
-    return [_moved(f, offsets.get(_role(f), 0)) for f in findings]
+    findings = [_moved(f, offsets.get(_role(f), 0)) for f in findings]
+    if launching or any(f.writer.rank is not None or f.testimonies for f in findings):
+        return findings
+    ranks = numbers_of_hosts({f.writer.label for f in findings if not f.writer.launcher})
+    return [f._replace(writer=f.writer._replace(rank=ranks.get(f.writer.label))) for f in findings]
+
+
+def _is_launcher(finding: Finding) -> bool:
+    """Whether a log with the number of a Pod or host is that of a launcher of other ranks."""
+    writer = finding.writer
+    return (
+        writer.number is not None
+        and not writer.is_stated
+        and any(t.by_launcher and t.rank != writer.number for t in finding.testimonies)
+    )
+
+
+def _unranked(finding: Finding) -> Finding:
+    writer = finding.writer
+    if writer.is_stated or writer.number is None:
+        return finding
+    return finding._replace(writer=writer._replace(rank=None, number=None, has_ranks=True))
 
 
 def _role(finding: Finding) -> str:

@@ -27,6 +27,7 @@ class Testimony(NamedTuple):
         exit_code: as a shell reports it; None if the line has none.
         at: offset of the line, in bytes.
         first: whether the launcher or library saw no earlier failure.
+        by_launcher: whether a launcher reports it, which is none of the ranks.
     """
 
     rank: int
@@ -35,6 +36,7 @@ class Testimony(NamedTuple):
     exit_code: int | None = None
     at: int = 0
     first: bool = False
+    by_launcher: bool = False
 
 
 _MAX_WORLD = 1 << 20
@@ -86,6 +88,7 @@ _SPAWN = re.compile(
 )
 _RAY_RAISED = re.compile(
     rb"RayTaskError\([^\n]{0,400}\brepr=[\w.<>-]{0,80}\((?:[^()\n]{0,80}\b)?rank=(?P<rank>\d+)"
+    rb"|RayTaskError\([^\n]{0,200}\(pid=(?P<pid>\d+), "
 )
 _RAY_DIED = re.compile(
     rb"class_name: [^\n]{1,200}\n\s*actor_id: \w+\n(?:\s*name: [^\n]{0,200}\n)?\s*pid: (?P<pid>\d+)"
@@ -132,6 +135,12 @@ _ORDERLESS = (_ELASTIC_LIST, _DEEPSPEED)
 So is the one whose exception torch's spawn prints: it may have lost the first one.
 """
 
+_LAUNCHERS = (
+    _ROOT_CAUSE, _ELASTIC, _ELASTIC_LIST, _OPEN_MPI_SIGNAL, _OPEN_MPI_CODE, _HYDRA, _SRUN, _DEEPSPEED,
+    _SPAWN,
+)  # fmt: skip
+"""Reports of launchers; the others are those of libraries in a rank's own process."""
+
 _ABSENT = (
     (b"monitoredBarrier", _BARRIER, "did not reach the barrier in time"),
     (b"lagging ranks", _NEVER_JOINED, "never joined a collective"),
@@ -164,7 +173,10 @@ def testimonies(log: Log) -> Iterator[Testimony]:
     """What a log's lines report about ranks."""
     data = log.data
     seen: set[int] = set()
+    has_summary = b"Root Cause" in data and _ROOT_CAUSE.search(data) is not None
     for word, pattern in _ENDED:
+        if pattern is _ELASTIC and has_summary:
+            continue  # it has the number on the node only
         for match in pattern.finditer(data) if word in data else ():
             rank = _rank_of(match, data)
             if rank is None or rank in seen:
@@ -191,14 +203,25 @@ def testimonies(log: Log) -> Iterator[Testimony]:
 
 def _rank_of(match: re.Match[bytes], data: bytes) -> int | None:
     """The rank that a report on an ended process names; None if it names only an unknown process."""
-    if match.re is _RAY_DIED:
-        actor = re.search(rb"\brank=(\d+)[^()\n]{0,40}\) pid=%s\b" % match["pid"], data)
-        return int(actor[1]) if actor else None
+    if pid := match.groupdict().get("pid"):
+        return _rank_of_actor(pid, data)
     rank = int(match["rank"] or match["raised"])
     if match.re is _DEEPSPEED:
         for node in _DEEPSPEED_NODE.finditer(data, 0, match.start()):
             rank = int(match["rank"]) + int(node["size"]) * int(node["node"])
     return rank
+
+
+def _rank_of_actor(pid: bytes, data: bytes) -> int | None:
+    """The rank that the actor with a process id shows: in its name, or in a line that it printed."""
+    named = re.search(rb"\brank=(\d+)[^()\n]{0,40}\) pid=%s\b" % pid, data)
+    printed = re.search(
+        rb"\([^()\n]{1,80}\bpid=%s\b[^()\n]{0,60}\)(?:\x1b\[0m)? [^\n]{0,80}?\b"
+        rb"(?i:rank)[ =:]{1,3}(\d{1,6})\b" % pid,
+        data,
+    )
+    match = named or printed
+    return int(match[1]) if match else None
 
 
 def _ended(rank: int, match: re.Match[bytes], *, first: bool) -> Testimony:
@@ -218,5 +241,6 @@ def _ended(rank: int, match: re.Match[bytes], *, first: bool) -> Testimony:
     if code is not None and 128 < code < 160:
         how = f" by signal {code - 128}"
     return Testimony(
-        rank, ENDED, f"the launcher saw rank {rank} end{how}", code, match.start(), first
-    )
+        rank, ENDED, f"the launcher saw rank {rank} end{how}", code, match.start(), first,
+        match.re in _LAUNCHERS,
+    )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -77,5 +78,57 @@ def joined_as(name: str, *, reverse: bool = False) -> Collect:
                 text += f.read()
         with open(os.path.join(logs, name), "wb") as f:
             f.write(text)
+
+    return collect
+
+
+def emptied(name: str) -> Collect:
+    """Leave a file without its lines, as a node's death leaves what was not written yet."""
+
+    def collect(logs: str) -> None:
+        with open(os.path.join(logs, name), "wb"):
+            pass
+
+    return collect
+
+
+def cut_bytes(name: str, *, head: int = 0, tail: int = 0) -> Collect:
+    """Lose the first and the last bytes of a file, in the middle of a line."""
+
+    def collect(logs: str) -> None:
+        path = os.path.join(logs, name)
+        with open(path, "rb") as f:
+            text = f.read()
+        with open(path, "wb") as f:
+            f.write(text[head : len(text) - tail])
+
+    return collect
+
+
+def under_headers(name: str) -> Collect:
+    """Put all files into one, each under the header that ``tail`` prints."""
+
+    def collect(logs: str) -> None:
+        text = b""
+        for log in sorted(os.listdir(logs)):
+            with open(os.path.join(logs, log), "rb") as f:
+                text += b"==> %s <==\n%s\n" % (log.encode(), f.read())
+            os.remove(os.path.join(logs, log))
+        with open(os.path.join(logs, name), "wb") as f:
+            f.write(text)
+
+    return collect
+
+
+def as_array(name: str) -> Collect:
+    """Make one JSON array of a file's JSON lines, as a console downloads them."""
+
+    def collect(logs: str) -> None:
+        path = os.path.join(logs, name)
+        with open(path) as f:
+            entries = [json.loads(line) for line in f]
+        with open(path.replace(".jsonl", ".json"), "w") as f:
+            json.dump(entries, f, indent=2)
+        os.remove(path)
 
     return collect

@@ -6,11 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 Form = Literal[
-    "plain", "cri", "docker", "gz", "prefixed", "labelled", "mixed", "kubectl", "shipped"
-]
+    "plain", "cri", "docker", "gz",
+    "prefixed", "labelled", "mixed", "kubectl", "stamped", "stern", "compose", "pdsh", "nodes",
+    "journal", "shipped", "cloud", "loki", "journal-json", "tagged", "tailed",
+]  # fmt: skip
 """How the output is kept: a file for each process as it is, in CRI's or Docker's form, or packed by
 gzip; or one file of all, with the process's name or number (as by ``srun --label``) before each
-line, or without; as ``kubectl logs --prefix`` prints it; as a log shipper stores it (JSON lines)."""
+line, or without; as ``kubectl logs --prefix`` prints it, also with ``--timestamps``; as stern,
+``docker compose``, pdsh, a launcher of nodes (``node-1: [2] ...``, two ranks each) and journald
+print it; as a log shipper, Google Cloud's logging (JSON) and Loki's logcli store and print it; as
+``journalctl -o json``, Fluentd's file output and ``aws logs tail`` do."""
 
 
 class Label(NamedTuple):
@@ -23,6 +28,7 @@ class Label(NamedTuple):
         first_rank: the rank that fails first; None when there are no ranks, or none is first.
         also: classes that are acceptable, too.
         also_first: ranks that are acceptable as the first, too, since they fail together.
+        untold: no log shows which rank is first, so that none is the right answer.
     """
 
     how: str
@@ -31,6 +37,7 @@ class Label(NamedTuple):
     first_rank: int | None = None
     also: Sequence[str] = ()
     also_first: Sequence[int] = ()
+    untold: bool = False
 
     def data(self, made: str) -> dict[str, Any]:
         """Return what expected.json holds."""
@@ -38,6 +45,7 @@ class Label(NamedTuple):
         return {
             "first_rank": self.first_rank,
             **ranks,
+            **({"untold": True} if self.untold else {}),
             "class": self.cls,
             "also": list(self.also),
             "retry": self.retry,

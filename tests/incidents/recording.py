@@ -50,9 +50,8 @@ def record(name: str, incident: Incident, folder: str, venv: str) -> None:
                 text = shorten(neutral(f.read(), job, venv))
             if text and incident.form == "gz":
                 target, text = f"{target}.gz", gzip.compress(text, mtime=0)
-            if text:
-                with open(target, "wb") as f:
-                    f.write(text)
+            with open(target, "wb") as f:
+                f.write(text)
     write_label(folder, incident.label.data("run"))
 
 

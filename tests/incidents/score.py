@@ -24,7 +24,8 @@ class Score(NamedTuple):
     Attributes:
         strict: the class is the one that was injected.
         acceptable: it is that one or an acceptable one.
-        first: the first rank is right; None where none is known.
+        first: the first rank is right; None where there is none, or where no log shows it and the
+            diagnosis names none.
         named: the diagnosis names a rank.
         retry: the advice is the label's.
         forbidden: the advice forbids a retry that may help.
@@ -64,11 +65,12 @@ def score(folder: str, rules: Table) -> Score:
     incident = joined(folder, rules)
     found, rank = incident.diagnosis, incident.first.rank if incident.first else None
     ranks = {expected["first_rank"], *expected.get("also_first", [])}
+    is_open = expected["first_rank"] is None or (expected.get("untold", False) and rank is None)
     may_retry = expected["retry"] in {"retry", "retry_elsewhere"}
     return Score(
         found.klass == expected["class"],
         found.klass in {expected["class"], *expected["also"]},
-        None if expected["first_rank"] is None else rank in ranks,
+        None if is_open else rank in ranks,
         rank is not None,
         found.retry == expected["retry"],
         may_retry and found.retry in {"after_fix", "never"},

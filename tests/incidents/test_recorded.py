@@ -15,18 +15,27 @@ from tests.incidents import by_hand, table
 from tests.incidents.score import RECORDED, built_in_rules, expected_of, score
 
 GAPS: dict[str, str] = {
+    "array-killed": "a JSON array of log entries is read as one text",
     "checkpoint-damaged": "torch says no more than: Invalid argument",
-    "dumping-stuck": "the first of the stacks is named, not the one that differs",
-    "finetune-two-killed": "two ranks of two hosts end at once; no rank is named",
-    "halo-stuck": "no log says which rank waits; no rank is named, and no failure",
-    "jax-one-missing": "the process that never started has no log; no process is named",
-    "power-file": "no line tells whose traceback it is; no rank is named",
+    "column-zero": "the column of a logger that names the worker is not known",
+    "crew-code": "the line of a launcher of the job's own is not known",
+    "crew-killed": "the line of a launcher of the job's own is not known",
+    "fleet-silent-hang": "no log shows anything of the hang",
+    "greek-decode": "hosts have no numbers; the worker's own lines name it",
+    "halo-stuck": "no log shows anything of the hang",
+    "journal-json-key": "the fields of journalctl -o json are not known",
+    "mpi-asleep-tagged": "no log shows anything of the hang",
+    "mpi-refused": "the rank that aborts is named, not the one whose part it misses",
+    "ray-fleet-asleep": "Ray's GetTimeoutError is taken for an error of the code",
     "ray-memory": "Ray's OutOfMemoryError is of the node's memory, and torch's of the same name of the GPU's",
-    "ray-ranks-killed": "no line joins the rank with the process that died",
-    "rows-asleep": "no log says which process waits",
+    "rows-asleep": "no log shows anything of the hang",
     "runs-appended": "the epochs begin again without a launcher's line between the two runs",
-    "spawn-raises": "the traceback of the rank that failed was never printed; no rank is named",
+    "spawn-raises": "the traceback of the rank that failed was never printed",
+    "stacks-loader": "the word job before a number is taken for the number of a job",
+    "tagged-swallowed": "Fluentd's layout is not known",
+    "tailed-segfault": "the layout of aws logs tail is not known",
     "torchrun-abort": "an assertion in the user's C library is taken for the framework's",
+    "warehouse-logged": "the rank's own error is not shown, only that the others lost it",
 }
 """What the diagnosis of an incident still gets wrong. An entry that is right again fails."""
 
@@ -69,9 +78,9 @@ def test_a_label_is_what_its_case_injects(name: str) -> None:
 
 
 def test_recordings_are_small_and_name_no_machine() -> None:
-    """All together stay below 2 MB, and no path of the machine that recorded them is left."""
+    """All together stay below 3 MB, and no path of the machine that recorded them is left."""
     paths = [os.path.join(at, name) for at, _, names in os.walk(RECORDED) for name in names]
-    assert sum(os.path.getsize(path) for path in paths) < 2e6
+    assert sum(os.path.getsize(path) for path in paths) < 3e6
     texts = {path: _bytes(path) for path in paths}
     assert [
         path for path, text in texts.items() if re.search(rb"/(root|home|work|var/tmp)/", text)

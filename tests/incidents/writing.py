@@ -6,7 +6,7 @@ import datetime
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from tests.incidents.incident import Incident
@@ -39,7 +39,10 @@ def write_lines(incident: Incident, lines: list[Line], logs: str) -> None:
     processes = {process.name: n for n, process in enumerate(incident.processes)}
     skews = {process.name: process.skew_s for process in incident.processes}
     one = {"prefixed": "job.log", "mixed": "job.log", "labelled": "slurm-40721.out"}
-    one |= {"kubectl": "kubectl.log", "shipped": "export.jsonl"}
+    one |= {"kubectl": "kubectl.log", "shipped": "export.jsonl", "stamped": "kubectl.log"}
+    one |= {"stern": "stern.log", "compose": "compose.log", "pdsh": "run.log", "nodes": "all.log"}
+    one |= {"journal": "journal.txt", "cloud": "downloaded-logs.jsonl", "loki": "logcli.txt"}
+    one |= {"journal-json": "journal.json", "tagged": "fluentd.log", "tailed": "tail.txt"}
     texts: dict[str, list[bytes]] = {}
     for line in lines:
         skewed = line._replace(time_s=line.time_s + skews[line.process])
@@ -67,9 +70,37 @@ def _formed(form: str, line: Line, number: int) -> bytes:
         text = line.text.decode(errors="replace").rstrip("\n")
         shipped = {"@timestamp": stamp, "log": text, "stream": "stdout", "kubernetes": pod}
         return json.dumps(shipped).encode() + b"\n"
+    if form in _BEFORE:
+        return _BEFORE[form](line, stamp, number).encode() + line.text
+    if form == "cloud":
+        message = line.text.decode(errors="replace").rstrip("\n")
+        resource = {"type": "k8s_container", "labels": {"pod_name": line.process}}
+        entry = {"textPayload": message, "timestamp": stamp, "severity": "INFO"}
+        return json.dumps({**entry, "resource": resource}).encode() + b"\n"
+    if form == "journal-json":
+        message = line.text.decode(errors="replace").rstrip("\n")
+        entry = {"__REALTIME_TIMESTAMP": str(int(line.time_s * 1e6)), "_HOSTNAME": line.process}
+        shown = {**entry, "SYSLOG_IDENTIFIER": "train", "PRIORITY": "6", "MESSAGE": message}
+        return json.dumps(shown).encode() + b"\n"
     if form == "labelled":
         return b"%d: %s" % (number, line.text)
     return line.text
+
+
+_BEFORE: Mapping[str, Callable[[Line, str, int], str]] = {
+    "stamped": lambda line, stamp, n: f"[pod/{line.process}/pytorch] {stamp} ",
+    "stern": lambda line, stamp, n: f"{line.process} pytorch ",
+    "compose": lambda line, stamp, n: f"{line.process + '-1':12} | ",
+    "pdsh": lambda line, stamp, n: f"{line.process}: ",
+    "nodes": lambda line, stamp, n: f"node-{n // 2}: [{n % 2}] ",
+    "journal": lambda line, stamp, n: (
+        f"{_moment(line.time_s).strftime('%b %d %H:%M:%S')} {line.process} train[{4100 + n}]: "
+    ),
+    "tagged": lambda line, stamp, n: f"{stamp} {line.process} stdout: ",
+    "tailed": lambda line, stamp, n: f"{stamp[:26]}+00:00 train/default/{line.process} ",
+    "loki": lambda line, stamp, n: f'{stamp[:19]}Z {{pod="{line.process}", stream="stderr"}} ',
+}
+"""What the forms have before each line."""
 
 
 def write_kernel(since_s: float, logs: str) -> None:

@@ -57,7 +57,7 @@ INCIDENTS: dict[str, Incident] = {
     "jax-one-missing": Incident(
         Label(
             "process 3 never starts; the others time out at the coordinator's barrier",
-            "rendezvous_timeout", "retry", 3, ["peer_lost"],
+            "rendezvous_timeout", "retry", 3, ["peer_lost"], untold=True,
         ),
         processes("python jax_sum.py", skip=3),
         limit_s=120,

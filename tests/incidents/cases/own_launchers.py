@@ -68,7 +68,7 @@ INCIDENTS: dict[str, Incident] = {
     "spawn-raises": Incident(
         Label(
             "process 2 that torch.multiprocessing starts raises IndexError",
-            "shape_or_index_error", "after_fix", 2, ["user_code_error"],
+            "shape_or_index_error", "after_fix", 2, ["user_code_error"], untold=True,
         ),
         alone("python spawned.py raises"),
     ),
@@ -135,7 +135,7 @@ INCIDENTS: dict[str, Incident] = {
     "halo-stuck": Incident(
         Label(
             "rank 2 of four waits, and so do the others, until the job is killed",
-            "hang", "retry", 2, ["unknown"],
+            "hang", "retry", 2, ["unknown"], untold=True,
         ),
         alone("mpirun -np 4 --tag-output python mpi_halo.py stuck 2", "mpirun"),
         limit_s=30,
@@ -164,7 +164,7 @@ INCIDENTS: dict[str, Incident] = {
     "rows-asleep": Incident(
         Label(
             "process 0 of three reads its batch for longer than the others wait",
-            "hang", "retry", 0, ["nccl_timeout", "peer_lost"],
+            "hang", "retry", 0, ["nccl_timeout", "peer_lost"], untold=True,
         ),
         processes("python jax_rows.py asleep 0", 3),
         limit_s=120,
@@ -180,7 +180,7 @@ INCIDENTS: dict[str, Incident] = {
     "ray-ranks-killed": Incident(
         Label(
             "Ray's actor of rank 3 of four is killed by SIGKILL",
-            "peer_lost", "retry", 3, ["host_oom", "child_failed"],
+            "peer_lost", "retry", 3, ["host_oom", "child_failed"], untold=True,
         ),
         alone("python ray_trainers.py killed 3", "driver"),
         limit_s=150,

@@ -62,7 +62,7 @@ INCIDENTS: dict[str, Incident] = {
     "finetune-two-killed": Incident(
         Label(
             "ranks 1 and 6 of 8 are killed at once, on different hosts",
-            "peer_lost", "retry", 1, ["unknown", "host_oom"], [6],
+            "peer_lost", "retry", 1, ["unknown", "host_oom"], [6], untold=True,
         ),
         _finetune("1,6:kill", 8),
         form="cri",
@@ -113,7 +113,7 @@ INCIDENTS: dict[str, Incident] = {
         alone("mpirun -np 5 --tag-output python mpi_power.py bus 3", "mpi"),
     ),
     "power-file": Incident(
-        Label("a matrix is missing for rank 2 of 4", "file_not_found", "after_fix", 2),
+        Label("a matrix is missing for rank 2 of 4", "file_not_found", "after_fix", 2, untold=True),
         alone("mpirun -np 4 python -m mpi4py mpi_power.py file 2", "mpi"),
     ),
     "begin-token": Incident(

@@ -1,0 +1,126 @@
+"""Reads dumps of stacks: where a rank's main thread was when somebody looked, and who was elsewhere.
+
+Formats: Python's ``faulthandler`` (a watchdog, or a signal) and ``py-spy dump``.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pairun.diagnose.lines import Log
+from pairun.diagnose.tracebacks import Frame
+from pairun.incident.waitingplaces import WaitingPlace, odd_rank
+
+_MAX_FRAMES = 120
+_THREAD = re.compile(
+    rb"(?:Current t|T)hread 0x[0-9a-f]+[^\n]{0,80}\(most recent call first\):"
+    rb"|Thread (?:0x)?[0-9A-Fa-f]+ \((?:idle|active)[^)\n]{0,40}\)(?:: \"[^\"\n]{0,80}\")?"
+)
+_FRAME = re.compile(
+    r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)'
+    r"|\s+(?P<spied>\S.*?) \((?P<path>[^():]+):(?P<at>\d+)\)$"
+)
+_MAIN = "<module>"
+_CRASHED = "Fatal Python error"
+_PACKAGES = re.compile(
+    r"(?:torch|jax|jaxlib|ray|mpi4py|horovod|deepspeed|accelerate|transformers|lightning|numpy"
+    r"|pytorch_lightning|tensorflow|megatron|vllm|sglang)/"
+)
+"""How py-spy begins the path of a library: it leaves out the folder that Python searches."""
+
+_OF_GROUP = re.compile(r"(?:^|/)(?:torch/distributed|horovod|deepspeed/comm|jax/experimental)/")
+"""Where libraries wait for the other ranks."""
+
+
+class Stack(NamedTuple):
+    """Where the main thread of a rank was.
+
+    Attributes:
+        place: the innermost line of the job's own code.
+        in_group: whether it waited for other ranks, in a library.
+    """
+
+    place: WaitingPlace
+    in_group: bool
+
+
+def last_stack(log: Log) -> Stack | None:
+    """Where the main thread was at the last dump of a log; None if it has none."""
+    data = log.data
+    if b"(most recent call first)" not in data and b"Thread " not in data:
+        return None
+    last = None
+    for match in _THREAD.finditer(data):
+        frames = _frames_after(log, match.start())
+        is_main = bool(frames) and frames[-1].function == _MAIN
+        if is_main and not any(_CRASHED in each.text for each in log.before(match.start(), 3)):
+            last = frames
+    return None if last is None else _stack_of(last)
+
+
+class OddStack(NamedTuple):
+    """The rank whose main thread was elsewhere.
+
+    Attributes:
+        label: its label.
+        words: the fact for people.
+    """
+
+    label: str
+    words: str
+
+
+def odd_stack(stacks: Mapping[str, Stack]) -> OddStack | None:
+    """The one rank that did something else while the others waited; None unless there is exactly one.
+
+    Ranks that wait for others in a library do not hold them up. If all do, or none does, the one at
+    another line than all others counts.
+
+    Args:
+        stacks: where each rank was, by label.
+    """
+    busy = [label for label, stack in stacks.items() if not stack.in_group]
+    if len(busy) == 1 and len(stacks) > 1:
+        others = Counter(s.place.words() for s in stacks.values() if s.in_group)
+        where = stacks[busy[0]].place.words()
+        return OddStack(busy[0], f"{busy[0]} is at {where}, the others wait at {_most(others)}")
+    if odd := odd_rank({label: stack.place for label, stack in stacks.items()}):
+        return OddStack(odd.label, odd.words)
+    return None
+
+
+def _most(counts: Counter[str]) -> str:
+    return counts.most_common(1)[0][0]
+
+
+def _frames_after(log: Log, at: int) -> list[Frame]:
+    """The frames of the thread whose header is at an offset, innermost first."""
+    frames: list[Frame] = []
+    start = log.data.rfind(b"\n", 0, at)
+    header = next(log.after(start, 1), None) if start >= 0 else log.first()
+    for line in log.after(at, _MAX_FRAMES):
+        if header is not None and line.source != header.source:
+            continue
+        if (match := _FRAME.match(line.text)) is None:
+            break
+        file, number = match["file"] or match["path"], match["line"] or match["at"]
+        frames.append(Frame(file, int(number), match["function"] or match["spied"]))
+    return frames
+
+
+def _stack_of(frames: Sequence[Frame]) -> Stack | None:
+    own = next((n for n, frame in enumerate(frames) if not _is_library(frame)), None)
+    if own is None:
+        return None
+    place = WaitingPlace(frames[own].file, frames[own].line, frames[0].function)
+    return Stack(place, any(_OF_GROUP.search(frame.file) for frame in frames[:own]))
+
+
+def _is_library(frame: Frame) -> bool:
+    if frame.is_library or _PACKAGES.match(frame.file):
+        return True
+    return "/" not in frame.file and frame.file.removesuffix(".py") in sys.stdlib_module_names
