@@ -32,7 +32,7 @@ _RETRY = re.compile(
     r"|\b(?:exists?|found|missing|available)(?: yet)?\W{1,3}(?:download|creat|generat|build|comput|initiali[sz])ing\b|\bcaught (?!signal|collective|\w+ in )|\bre-?connecting\b|\brecovered\b|\b(?:safely|harmless)\b|\btrying again\b|\bnon-?fatal\b"
     r"|\b(?:reading|loading|using|taking|trying) (?:[\w'-]+ ){1,6}instead\b"
     r"|[;,.] (?:using|disabling|defaulting to|will use) "
-    r"|\b(?:continuing|proceeding|running|going on) without\b"
+    r"|\b(?:continuing|proceeding|running|going on) without\b|\bwill not be (?:logged|recorded|collected|measured|shown|reported|tracked)\b"
 )
 _RETRY_FOLLOWS = re.compile(
     r"(?:.* will be retried\b|\W*(?:\w+ ?[:|-] ?)?(?:[Rr]etrying|[Ww]ill (?:re)?try|[Tt]rying again|[Ff]alling back"
