@@ -15,6 +15,9 @@ from pairun.diagnose.table import Rule
 FETCH_CLASSES = frozenset(("network_unreachable", "remote_auth", "service_quota"))
 """Failures to get something from a server outside of the job."""
 
+_HEALING = FETCH_CLASSES | {"storage_io_error"}
+"""Failures of a server that may come back while the program waits."""
+
 _RETRIABLE = frozenset(("retry", "retry_elsewhere"))
 
 _WARNING = re.compile(
@@ -29,20 +32,21 @@ _RETRY = re.compile(
     r"(?i)\bretry(?:ing)?\b(?!-after)|\bretries left|\bwill (?:be )?(?:retr|try again|continue|skip|ignore)"
     r"|\battempt \d+ ?(?:/|of) ?\d+|\bfall(?:ing)? ?back\b|\bskipp(?:ing|ed)\b|\bignor(?:ing|ed|e)\b"
     r"|\bfrom scratch\b|\busing (?:the )?(?:default|system temp)|\bgoing to \S+ instead\b|\b(?:try|attempt)ing (?:another|the next|(?:port )?\d{2,5})\b"
-    r"|\b(?:exists?|found|missing|available)(?: yet)?\W{1,3}(?:download|creat|generat|build|comput|initiali[sz])ing\b|\bcaught (?!signal|collective|\w+ in )|\bre-?connecting\b|\brecovered\b|\b(?:safely|harmless)\b|\btrying again\b|\bnon-?fatal\b"
+    r"|\b(?:exists?|found|missing|available)(?: yet)?\W{1,3}(?:download|creat|generat|build|comput|initiali[sz])ing\b|\bcaught (?!signal|collective|\w+ in )|\bre-?connect(?:ing|ed)\b|\brecovered\b|\b(?:safely|harmless)\b|\btrying again\b|\bnon-?fatal\b"
     r"|\b(?:reading|loading|using|taking|trying) (?:[\w'-]+ ){1,6}instead\b"
     r"|[;,.] (?:using|disabling|defaulting to|will use) "
     r"|\b(?:continuing|proceeding|running|going on) without\b|\bwill not be (?:logged|recorded|collected|measured|shown|reported|tracked)\b"
 )
 _RETRY_FOLLOWS = re.compile(
     r"(?:.* will be retried\b|\W*(?:\w+ ?[:|-] ?)?(?:[Rr]etrying|[Ww]ill (?:re)?try|[Tt]rying again|[Ff]alling back"
-    r"|[Uu]sing (?:the |a )?(?:local|cached|fallback))\b)"
+    r"|[Uu]sing (?:the |a )?(?:local|cached|fallback)|[Cc]ontinuing without|'.{1,300}' has appeared)\b)"
     r"(?!.*\b(?P<attempt>\d+) ?(?:/|of) ?(?P=attempt)\b)"
 )
 
 _HEALED = re.compile(
     r"(?i)\b(?:error|problem|outage|connection)\b.{0,40}\b(?:resolved|restored|recovered|re-?established)\b"
     r"|^\W*(?:[\w-]{1,40}\W{1,3})?(?:re)?connected\b(?! host)|\b(?:server|service|endpoint|database|broker|backend) is (?:now )?(?:up|ready|reachable)\b|; re-?connected\b|\. Reconnected\b"
+    r"|\bnfs: server \S+ OK\b"
 )
 """A client reports that it reaches its server again."""
 
@@ -53,9 +57,12 @@ _EXHAUSTED = re.compile(
 
 _CONDITIONAL = re.compile(
     r"(?i)\b(?:(?<!\bas )if|in case|whenever|unless|to avoid|to prevent|can cause|may cause|might cause|could cause"
-    r"|can lead to|may lead to|might lead to|may result in|can result in)\b"
+    r"|can lead to|may lead to|might lead to|may result in|can result in|typically happens)\b"
 )
 """Advice on what may happen, not a report of it, if it precedes the match in the same sentence."""
+
+_ZERO = re.compile(r"(?:[\"']?\s{0,2}(?<!Error)[:=]\s{0,2}|(?<=s) )0(?![\w.:/-]|,\d)")
+"""The number of errors that a monitor counts, if it follows the match."""
 
 _NCCL_TRACE = re.compile(r"\.cc:\d+ -> \d|(?i:fail|abort|error)")
 """NCCL logs the place of an error as information."""
@@ -97,11 +104,13 @@ def doubt_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
         doubt += 55
     if line.text.startswith("+ ") or _QUOTED.match(line.text):
         doubt += 55
-    if rule.klass in FETCH_CLASSES and any(_HEALED.search(a.text) for a in log.after(line.at, 24)):
+    if rule.klass in _HEALING and any(_HEALED.search(a.text) for a in log.after(line.at, 24)):
         doubt += 55
     if rule.klass == "module_not_found" and _OPTIONAL.match(line.text):
         doubt += 20
     if _is_conditional(match):
+        doubt += 60
+    if rule.role != "code" and _ZERO.match(line.text, match.end()):
         doubt += 60
     if INFO.search(head):
         is_trace = rule.klass.startswith("nccl_") and _NCCL_TRACE.search(line.text)

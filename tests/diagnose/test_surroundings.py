@@ -51,6 +51,9 @@ def test_a_last_line_of_success(text: str, klass: str, table: Table) -> None:
         "/cache/tokens.bin does not exist yet, building it\n",
         "Exception ignored in: <_io.TextIOWrapper name='<stdout>'>\nBrokenPipeError: [Errno 32] Broken pipe\n",
         "http: TLS handshake error from 10.0.0.3:9: EOF\n",
+        "nfs: server nas1 not responding, still trying\nnfs: server nas1 OK\n",
+        "GPU 3: row remap failures 0, uncorrectable ECC errors: 0\n",
+        "save a checkpoint on SIGTERM: yes\n",
     ],
 )  # fmt: skip
 def test_a_failure_that_the_program_handles(text: str, table: Table) -> None:
