@@ -61,7 +61,7 @@ _CONDITIONAL = re.compile(
 )
 """Advice on what may happen, not a report of it, if it precedes the match in the same sentence."""
 
-_ZERO = re.compile(r"(?:[\"']?\s{0,2}(?<!Error)[:=]\s{0,2}|(?<=s) )0(?![\w.:/-]|,\d)")
+_ZERO = re.compile(r"\w{0,12}(?:[\"']?\s{0,2}(?<!Error)[:=]\s{0,2}|(?<=s) )0(?![\w.:/-]|,\d)")
 """The number of errors that a monitor counts, if it follows the match."""
 
 _NCCL_TRACE = re.compile(r"\.cc:\d+ -> \d|(?i:fail|abort|error)")
