@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.measure import ROOT, TIMES, Row, in_turns, python, wall_ms
+from benchmarks.measure import ROOT, TIMES, Row, cpu_ms, in_turns, python, samples, wall_ms
 from pairun.contract.loading import ModuleFile
 from pairun.handover.planwriting import SecretStore, dump_plan
 from pairun.plan import Plan, Task
@@ -27,21 +27,31 @@ _PROGRAMS = 200
 
 
 def rows() -> Iterator[Row]:
-    """The cost of a task among few and among many, without the start, and of one among the other."""
+    """The time of a task among few and among many, without the start, and the growth of its CPU time."""
+    counts = (0, _FEW, _MANY)
+    cpu: dict[int, list[float]] = {count: [] for count in counts}
     with contextlib.ExitStack() as stack:
-        volumes = [_volume(stack, 1 + further) for further in (0, _FEW, _MANY)]
-        programs, start, few, many = in_turns(
-            TIMES,
-            lambda: wall_ms(_start_programs),
-            *(functools.partial(wall_ms, functools.partial(run_tasks, v)) for v in volumes),
+        volumes = {count: _volume(stack, 1 + count) for count in counts}
+
+        def run(count: int) -> float:
+            taken: list[float] = []
+            cpu[count].append(
+                cpu_ms(lambda: taken.append(wall_ms(lambda: run_tasks(volumes[count]))))
+            )
+            return taken[0]
+
+        programs, start, *wall = in_turns(
+            TIMES, lambda: wall_ms(_start_programs), *(functools.partial(run, n) for n in counts)
         )
     program = programs.times(1 / _PROGRAMS)
-    one_of_few, one_of_many = few.less(start).times(1 / _FEW), many.less(start).times(1 / _MANY)
-    for count, one in ((_FEW, one_of_few), (_MANY, one_of_many)):
+    for count, taken in zip(counts[1:], wall, strict=True):
+        one = taken.less(start).times(1 / count)
         yield Row(f"one task of {count:,}", "ms", one, GOAL_MS, "starting /bin/true", program)
+    # CPU time, which a busy machine hardly changes.
+    few, many = (samples(cpu[n]).less(samples(cpu[0])).times(1 / n) for n in counts[1:])
     yield Row(
-        f"its growth from {_FEW:,} to {_MANY:,}", "ms", one_of_many, one_of_few.least * MAX_GROWTH,
-        f"one of {_FEW:,}", one_of_few,
+        f"its CPU from {_FEW:,} to {_MANY:,}", "ms", many, few.least * MAX_GROWTH,
+        f"one of {_FEW:,}", few,
     )  # fmt: skip
 
 
