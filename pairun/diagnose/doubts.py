@@ -35,6 +35,8 @@ _RETRY = re.compile(
     r"|\b(?:exists?|found|missing|available)(?: yet)?\W{1,3}(?:download|creat|generat|build|comput|initiali[sz])ing\b|\bcaught (?!signal|collective|\w+ in )|\bre-?connect(?:ing|ed)\b|\brecovered\b|\b(?:safely|harmless)\b|\btrying again\b|\bnon-?fatal\b"
     r"|\b(?:reading|loading|using|taking|trying) (?:[\w'-]+ ){1,6}instead\b"
     r"|[;,.] (?:using|disabling|defaulting to|will use) "
+    r"|\b(?:was |were )?(?:refreshed|renewed) (?:automatically|it|successfully)|\bnew (?:session|connection|token|lease)s? (?:was )?(?:opened|created|established|obtained|fetched)"
+    r"|\bresumed (?:from|at) (?:step|epoch|iteration|checkpoint)\b"
     r"|\b(?:continuing|proceeding|running|going on) without\b|\bwill not be (?:logged|recorded|collected|measured|shown|reported|tracked)\b"
 )
 _RETRY_FOLLOWS = re.compile(
@@ -57,7 +59,7 @@ _EXHAUSTED = re.compile(
 
 _CONDITIONAL = re.compile(
     r"(?i)\b(?:(?<!\bas )if|in case|whenever|unless|to avoid|to prevent|can cause|may cause|might cause|could cause"
-    r"|can lead to|may lead to|might lead to|may result in|can result in|typically happens)\b"
+    r"|^(?:note: )?when|can lead to|may lead to|might lead to|may result in|can result in|typically happens)\b"
 )
 """Advice on what may happen, not a report of it, if it precedes the match in the same sentence."""
 
@@ -71,6 +73,12 @@ _OPTIONAL = re.compile(
     r"(?i)^(?!\w*(?:error|exception)\b).{0,120}\b(?:could not|cannot|can't|failed to|unable to) import\b"
 )
 """A program reports that it tried to import a package; it does not raise."""
+
+_NEGATED = re.compile(r"(?i)\b(?:no|without(?: a| any)?|zero)\s+(?:further |more )?$")
+"""The words before a match that turn it into its opposite."""
+
+_CODE = re.compile(r"\s*(?:except \w[\w., ()]{0,120}(?: as \w+)?:|raise \w[\w.]{0,80}\()")
+"""The form of a line of Python's source code."""
 
 _SENTENCE_END = re.compile(r"[.!?;] ")
 
@@ -102,7 +110,11 @@ def doubt_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
         doubt += 55 if not _RETRY.search(match[0]) else 0
     elif any(_RETRY_FOLLOWS.match(after.text) for after in log.after(line.at, 1)):
         doubt += 55
-    if line.text.startswith("+ ") or _QUOTED.match(line.text):
+    if (
+        line.text.startswith("+ ")
+        or _QUOTED.match(line.text)
+        or _NEGATED.search(match.string[: match.start()])
+    ):
         doubt += 55
     if rule.klass in _HEALING and any(_HEALED.search(a.text) for a in log.after(line.at, 24)):
         doubt += 55
@@ -117,6 +129,8 @@ def doubt_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
         doubt += 60 if "NCCL INFO" in head and not is_trace else 30
     if tracebacks.is_source(log, line):
         return doubt + (20 if tracebacks.replaces_exception(log, line) else 60)
+    if _CODE.match(line.text) and not any('File "' in b.text for b in log.before(line.at, 1)):
+        return doubt + 60
     if rule.role == "code" and match.start() > 0 and line.text[: match.start()].strip("|+- "):
         doubt += 6
     if (

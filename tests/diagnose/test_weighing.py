@@ -806,3 +806,19 @@ def test_an_exit_code_that_fits_several_classes_is_called_a_guess(
     assert said("hello\n", table, exit_code=code).headline.startswith(words)
     killed = said("hello\n", table, exit_code=137, oom_kills=1)
     assert killed.headline == CLASSES["host_oom"].meaning
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no deadlock detected in 1000 schedules\n",
+        "    except TimeoutError:\n        raise RuntimeError('the server did not answer')\n",
+        "Note: when the quota is exceeded, writes fail.\n",
+        "token expired, refreshed automatically\n",
+        "connection refused (1/9)\nconnected\n",
+        "could not read the power limit (permission denied), power will not be logged\n",
+    ],
+)
+def test_words_of_failure_that_report_none(table: Table, text: str) -> None:
+    """A negation, source code, advice, and what a program mended or does without are no failure."""
+    assert said(text, table).klass == "none"
