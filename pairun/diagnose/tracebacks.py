@@ -168,11 +168,22 @@ def is_logged(log: Log, line: Line) -> bool:
 
 def is_source(log: Log, line: Line) -> bool:
     """Whether a line is source code in a traceback, not a message."""
+    if line.text.lstrip().startswith("│"):
+        return _is_boxed(log, line)
     if not line.text.startswith("    "):
         return False
     for before in log.before(line.at, 12):
         if before.source == line.source:
             return bool(_FRAME.match(before.text))
+    return False
+
+
+def _is_boxed(log: Log, line: Line) -> bool:
+    """Whether a line is in the box of a traceback that ``rich`` prints; the message is below it."""
+    for before in log.before(line.at, _MAX_FRAMES):
+        text = before.text.lstrip()
+        if before.source == line.source and not text.startswith("│"):
+            return text.startswith("╭") and "Traceback" in text
     return False
 
 

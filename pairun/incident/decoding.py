@@ -8,21 +8,37 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from pairun.incident.layouts import with_names
+from pairun.incident.layouts import are_names, with_names
 from pairun.incident.numbered import NumberedLog, Runs
 
 _HEAD_BYTES = 1 << 16
 _CRI = re.compile(
     rb"(?m)^(\d{4}-\d\d-\d\dT\S+ (?:stdout|stderr)) P (.*)\n\d{4}-\d\d-\d\dT\S+ (?:stdout|stderr) ([FP]) "
 )
-_MESSAGES = ("log", "message", "msg", "text", "event", "body", "textPayload", "line")
-_TIMES = ("time", "timestamp", "@timestamp", "ts", "asctime")
+_MESSAGES = ("log", "message", "msg", "text", "event", "body", "textPayload", "line", "MESSAGE")
+_RAW = ("log", "textPayload", "line", "MESSAGE")
+"""Fields with a line as the program printed it."""
+
+_TIMES = ("time", "timestamp", "@timestamp", "ts", "asctime", "__REALTIME_TIMESTAMP")
 _LEVELS = ("level", "levelname", "severity", "lvl")
 _TRACES = ("exc_info", "exception", "stack", "stack_trace", "traceback", "exc_text", "error")
-_RANKS = ("rank", "global_rank")
+_RANKS = ("rank", "global_rank", "process_index", "worker_id")
+_INNER = ("jsonPayload", "_source")
+"""Where Google Cloud's logging and Elasticsearch keep a program's own fields."""
+
+_SPREAD = re.compile(rb"\[\s*\{|\{\s*\n")
+"""How objects begin that are an array, or have several lines."""
+
+_BETWEEN = re.compile(r"[\s,\[\]]*(?=\{)")
+_MAX_JUDGED = 500
+_MAX_DEPTH = 3
+_EPOCH = re.compile(r"1\d{9}(?:\.\d+)?|1\d{12}|1\d{15}|1\d{18}")
+_MAX_EPOCH_S = 1e10
 _DOCKER = {"log", "stream", "time"}
 _NAME = re.compile(r"[\w.-]{1,253}")
 
@@ -30,11 +46,42 @@ _NAME = re.compile(r"[\w.-]{1,253}")
 def decoded(log: NumberedLog) -> NumberedLog:
     """A log as its program printed it; line numbers remain those of the file."""
     head = log.data[:_HEAD_BYTES].lstrip()
+    if _SPREAD.match(head) and (spread := _one_each_line(log)) is not None:
+        log, head = spread, spread.data[:_HEAD_BYTES]
     if b"{" in head and _is_json_lines(head):
         return _from_json(log)
     if b" P " in head and _CRI.search(head):
         return _whole_lines(log)
     return with_names(log)
+
+
+def _one_each_line(log: NumberedLog) -> NumberedLog | None:
+    """The objects of a JSON array, or that follow each other, as one line each; None without any."""
+    text = log.data.decode("utf-8", "replace")
+    decoder = json.JSONDecoder()
+    number_of = _numbers(log)
+    lines: list[bytes] = []
+    runs = Runs()
+    at, index = 0, 0
+    while match := _BETWEEN.match(text, at):
+        index += text.count("\n", at, match.end())
+        at = match.end()
+        try:
+            record, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            # a part is missing: go on with the next object that is indented as this one
+            indent = text[text.rfind("\n", 0, at) + 1 : at]
+            end = text.find(f"\n{indent}{{", at)
+            if end < 0:
+                break
+            index += text.count("\n", at, end)
+            at = end
+            continue
+        lines.append(json.dumps(record).encode())
+        runs.repeat(number_of(index), 1)
+        index += text.count("\n", at, end)
+        at = end
+    return NumberedLog(b"\n".join(lines), log.name, runs.runs) if len(lines) > 1 else None
 
 
 def _is_json_lines(head: bytes) -> bool:
@@ -51,20 +98,23 @@ def _object(line: bytes) -> dict[str, Any] | None:
         parsed = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return parsed if isinstance(parsed, dict) else None
+    if not isinstance(parsed, dict):
+        return None
+    inner: dict[str, Any] = next(
+        (parsed[key] for key in _INNER if isinstance(parsed.get(key), dict)), {}
+    )
+    return {**inner, **parsed}
 
 
 def _message(record: Mapping[str, Any]) -> str | None:
-    for key in _MESSAGES:
-        if isinstance(record.get(key), str):
-            return str(record[key])
-    return None
+    return next((str(record[key]) for key in _MESSAGES if isinstance(record.get(key), str)), None)
 
 
 def _from_json(log: NumberedLog) -> NumberedLog:
     lines: list[bytes] = []
     runs = Runs()
     number_of = _numbers(log)
+    writer = _writer_field(log)
     open_line = False
     for index, raw in enumerate(log.data.split(b"\n")):
         record = _object(raw)
@@ -79,20 +129,63 @@ def _from_json(log: NumberedLog) -> NumberedLog:
             open_line = not text.endswith("\n")
             continue
         open_line = record.keys() == _DOCKER and not text.endswith("\n")
-        shown = _shown(record, text).encode("utf-8", "replace").split(b"\n")
+        shown = _shown(record, text, writer).encode("utf-8", "replace").split(b"\n")
         lines += shown
         runs.repeat(number_of(index), len(shown))
     return NumberedLog(b"\n".join(lines), log.name, runs.runs)
 
 
-def _shown(record: Mapping[str, Any], text: str) -> str:
+def _writer_field(log: NumberedLog) -> tuple[str, ...]:
+    """The keys that lead to the name of a record's writer if no field says so by its own name.
+
+    As in lines of text, the values are compared: see `pairun.incident.layouts`.
+    """
+    records = [
+        record
+        for raw in log.data.split(b"\n")[:_MAX_JUDGED]
+        if (record := _object(raw)) is not None
+    ]
+    if any(_pod(record) or any(key in record for key in _RANKS) for record in records):
+        return ()
+    values: dict[tuple[str, ...], Counter[str]] = {}
+    for record in records:
+        for path, value in _texts(record, ()):
+            values.setdefault(path, Counter())[value] += 1
+    for path, counts in values.items():
+        if 2 * sum(counts.values()) > len(records) and are_names(counts):
+            return path
+    return ()
+
+
+def _texts(
+    record: Mapping[str, Any], above: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The short texts in a record, each with the keys that lead to it."""
+    for key, value in record.items():
+        if isinstance(value, str) and _NAME.fullmatch(value):
+            yield (*above, key), value
+        elif isinstance(value, dict) and len(above) < _MAX_DEPTH:
+            yield from _texts(value, (*above, key))
+
+
+def _at(record: Mapping[str, Any], path: Sequence[str]) -> str:
+    """The text to which keys lead; empty if there is none."""
+    value: Any = record
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def _shown(record: Mapping[str, Any], text: str, writer: Sequence[str]) -> str:
     """Format a record as a logger prints it: time, level, message, then the traceback."""
     time = next(
         (str(record[k]) for k in _TIMES if isinstance(record.get(k), str | int | float)), ""
     )
     level = next((str(record[k]) for k in _LEVELS if isinstance(record.get(k), str)), "")
+    if any(record.get(key) == text for key in _RAW):
+        level = ""  # that of the stream; the line shows the program's own
     rank = next((f"[rank{record[k]}]: " for k in _RANKS if isinstance(record.get(k), int)), "")
-    if pod := _pod(record):
+    if pod := _pod(record) or (writer and f"{_at(record, writer)}/main"):
         rank = f"[pod/{pod}] {rank}"
     traces = [str(record[k]) for k in _TRACES if isinstance(record.get(k), str)]
     lines = [line for part in (text.rstrip("\n"), *traces) for line in part.split("\n")]
@@ -119,7 +212,15 @@ def _pod(record: Mapping[str, Any]) -> str:
 
 
 def _clock(time: str) -> str:
-    return time if re.match(r"\d{4}-", time) else ""
+    """A time with its date, also for a number since 1970 in s, ms, us or ns; else nothing."""
+    if re.match(r"\d{4}-", time):
+        return time
+    if not _EPOCH.fullmatch(time):
+        return ""
+    seconds = float(time)
+    while seconds > _MAX_EPOCH_S:
+        seconds /= 1000
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
 def _whole_lines(log: NumberedLog) -> NumberedLog:

@@ -1,13 +1,18 @@
 """Finds the member of a job that failed first.
 
-The proofs, strongest first:
+A member's logs show one of these: a cause of its own (`Member.is_cause`); a loss, of a member that it
+waited for or was connected to (`is_loss`); where it hangs (`Member.stack`); or no reason at all
+(`is_quiet`). Besides, logs show when they end and how far the member got, and name other members
+(`Testimony`, `Stall`). The proofs, strongest first:
 
-1. A rank whose log shows a cause comes before ranks that only waited for it or lost it.
+1. A rank with a cause comes before ranks with losses. What a rank shows that is no more than a
+   hang or a failed connection is a cause only if no other rank is busy elsewhere, or quiet.
 2. Of several causes the earliest counts, if their clocks were compared. Close times on different
    hosts have no order; then the rank that the launcher saw fail first counts.
-3. Without a cause: a rank that a launcher saw die by itself; else the rank that did not enter the
-   collective in which the others wait; else a rank whose log just ends while the others report
-   timeouts or closed connections.
+3. Without a cause: the rank whose stack differs while the others wait for it; a rank that a launcher
+   saw die by itself; the rank that did not enter the collective in which the others wait; the one
+   that waits at another line, if no rank is quiet; the rank without a log; the quiet rank among
+   ranks with losses; the rank that came late.
 """
 
 from __future__ import annotations

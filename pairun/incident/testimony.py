@@ -94,6 +94,14 @@ _RAY_DIED = re.compile(
     rb"class_name: [^\n]{1,200}\n\s*actor_id: \w+\n(?:\s*name: [^\n]{0,200}\n)?\s*pid: (?P<pid>\d+)"
 )
 _RAY_RANK = re.compile(rb"The worker with rank (?P<rank>\d+) (?:died|failed)")
+_ANY_LAUNCHER = re.compile(
+    rb"(?i)(?<![\w-])(?:rank|worker|process|trainer|replica|task|node|child)[ #:=_-]{0,2}\[?(?P<rank>\d{1,6})\]?"
+    rb"(?: ?\([^()\n]{1,60}\))?[ :,-]{1,3}(?:has |was |unexpectedly )?"
+    rb"(?:exited|died|ended|terminated|failed|crashed|killed|finished|returned)"
+    rb"[^\n]{0,30}?(?:\b(?:code|status|rc)[ =:]{1,3}(?P<code>-?[1-9]\d{0,2})\b|\bsignal[ =:]{1,3}(?P<signal>\d{1,2})\b)"
+)
+"""How launchers of jobs' own report an end; the words of all others are known."""
+
 _DUMP_FROM = re.compile(rb"dump signal due to a collective timeout from +rank (?P<rank>\d+)")
 _BARRIER = re.compile(
     rb"Ranks? (?P<ranks>\d+(?:, ?\d+)*) failed to pass monitoredBarrier in (?P<ms>\d+) ms"
@@ -126,6 +134,7 @@ _ENDED = (
     (b"actor_id: ", _RAY_DIED),
     (b"exit_code=", _ELASTIC_LIST),
     (b"exitcode", _ELASTIC),
+    (b" with ", _ANY_LAUNCHER),
 )
 """Expressions, each after a word that its matches contain: most logs have none of the words."""
 
@@ -137,7 +146,7 @@ So is the one whose exception torch's spawn prints: it may have lost the first o
 
 _LAUNCHERS = (
     _ROOT_CAUSE, _ELASTIC, _ELASTIC_LIST, _OPEN_MPI_SIGNAL, _OPEN_MPI_CODE, _HYDRA, _SRUN, _DEEPSPEED,
-    _SPAWN,
+    _SPAWN, _ANY_LAUNCHER,
 )  # fmt: skip
 """Reports of launchers; the others are those of libraries in a rank's own process."""
 

@@ -98,3 +98,40 @@ def test_a_shippers_export_is_split_by_pod(
     assert incident.first is not None
     assert incident.first.label == "train-1"
     assert incident.diagnosis.details["code_line"] == "41"
+
+
+def _cloud(n: int, line: str) -> dict[str, object]:
+    """An entry of Google Cloud's logging."""
+    labels = {"labels": {"pod_name": f"w-{n}"}}
+    return {"textPayload": line, "timestamp": TIME, "severity": "INFO", "resource": labels}
+
+
+def _journal(n: int, line: str) -> dict[str, object]:
+    """An entry of ``journalctl -o json``."""
+    return {"__REALTIME_TIMESTAMP": "1772366656870000", "_HOSTNAME": f"hpc-{n}", "MESSAGE": line}
+
+
+@pytest.mark.parametrize("entry", [_cloud, _journal])
+@pytest.mark.parametrize("spread", [True, False])
+def test_entries_of_several_writers_are_split(
+    tmp_path: Path, table: Table, entry: Callable[[int, str], dict[str, object]], *, spread: bool
+) -> None:
+    """As one JSON array with indentation, or as one entry each line."""
+    lines = KEY_ERROR.splitlines()
+    entries = [entry(n, line) for line in lines[:1] for n in range(3)]
+    entries += [entry(1, line) for line in lines[1:]]
+    text = json.dumps(entries, indent=2) if spread else "\n".join(map(json.dumps, entries))
+    incident = incident_of(write(tmp_path, {"entries.json": text}), table)
+    assert incident.first is not None
+    assert incident.first.rank == 1
+    assert incident.diagnosis.details["exception"] == "KeyError"
+
+
+def test_a_json_array_that_lacks_a_part_is_read_on(tmp_path: Path, table: Table) -> None:
+    """A shipper or a person has cut out its middle."""
+    entries = [_cloud(n, line) for n in range(2) for line in KEY_ERROR.splitlines()]
+    text = json.dumps(entries, indent=2)
+    head, tail = text[: text.index("weight = ") + 4], text[text.rindex("Traceback") :]
+    log = decoded(NumberedLog((head + tail).encode(), "entries.json", []))
+    assert b"[pod/w-1/main]" in log.data
+    assert b"KeyError" in log.data

@@ -55,3 +55,25 @@ def test_a_tees_numbers_are_those_of_a_node(tmp_path: Path, table: Table) -> Non
     incident = incident_of(write(tmp_path, logs), table)
     assert incident.first is not None
     assert incident.first.rank == 3
+
+
+def test_the_number_of_a_launchers_pod_is_no_rank(tmp_path: Path, table: Table) -> None:
+    """The torchrun of rack-1 started ranks 2 and 3; it says that rank 2 failed."""
+    summary = (
+        "Root Cause (first observed failure):\n[0]:\n  time      : 2026-03-01_12:04:17\n"
+        "  host      : rack-1\n  rank      : 2 (local_rank: 0)\n  exitcode  : -11 (pid: 14)\n"
+    )
+    other = summary.replace("2 (local", "1 (local").replace("-11", "1").replace(": 0)", ": 1)")
+    logs = {"rack-0.log": RUNNING + other, "rack-1.log": RUNNING + summary}
+    incident = incident_of(write(tmp_path, logs), table)
+    assert {m.rank for m in incident.members} == {None}
+    assert incident.first is not None
+    assert incident.first.rank == 2
+
+
+def test_numbers_of_hosts_are_ranks_if_no_log_names_one(tmp_path: Path, table: Table) -> None:
+    """One process runs on each; a series that does not begin at 0 numbers nothing."""
+    logs = {"node0.log": RUNNING, "node1.log": KEY_ERROR, "node2.log": RUNNING}
+    assert _ranks(write(tmp_path / "a", logs), table)["node1.log"] == 1
+    logs = {"node4.log": RUNNING, "node7.log": KEY_ERROR, "node9.log": RUNNING}
+    assert _ranks(write(tmp_path / "b", logs), table)["node7.log"] is None

@@ -25,6 +25,9 @@ _SPEED = (
             137,
         ),
         ("Exception: process 2 terminated with exit code 3\n", 2, 3),
+        ("worker 1 (pid 8) exited with code -9\n", 1, 137),
+        ("[launcher] rank=5 died with signal 11\n", 5, 139),
+        ("Trainer #2 has crashed with exit status 3\n", 2, 3),
         (
             (
                 "ray.exceptions.RayTaskError(KeyError): \x1b[36mray::Worker.train()\x1b[39m (pid=216, ip=10.0.0.1, "

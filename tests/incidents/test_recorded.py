@@ -15,15 +15,10 @@ from tests.incidents import by_hand, table
 from tests.incidents.score import RECORDED, built_in_rules, expected_of, score
 
 GAPS: dict[str, str] = {
-    "array-killed": "a JSON array of log entries is read as one text",
     "checkpoint-damaged": "torch says no more than: Invalid argument",
-    "column-zero": "the column of a logger that names the worker is not known",
-    "crew-code": "the line of a launcher of the job's own is not known",
-    "crew-killed": "the line of a launcher of the job's own is not known",
     "fleet-silent-hang": "no log shows anything of the hang",
     "greek-decode": "hosts have no numbers; the worker's own lines name it",
     "halo-stuck": "no log shows anything of the hang",
-    "journal-json-key": "the fields of journalctl -o json are not known",
     "mpi-asleep-tagged": "no log shows anything of the hang",
     "mpi-refused": "the rank that aborts is named, not the one whose part it misses",
     "ray-fleet-asleep": "Ray's GetTimeoutError is taken for an error of the code",
@@ -31,9 +26,6 @@ GAPS: dict[str, str] = {
     "rows-asleep": "no log shows anything of the hang",
     "runs-appended": "the epochs begin again without a launcher's line between the two runs",
     "spawn-raises": "the traceback of the rank that failed was never printed",
-    "stacks-loader": "the word job before a number is taken for the number of a job",
-    "tagged-swallowed": "Fluentd's layout is not known",
-    "tailed-segfault": "the layout of aws logs tail is not known",
     "torchrun-abort": "an assertion in the user's C library is taken for the framework's",
     "warehouse-logged": "the rank's own error is not shown, only that the others lost it",
 }

@@ -1,0 +1,74 @@
+"""Shared logs in any layout: the writer of each line is found by comparison of the lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pairun.diagnose.table import Table
+from pairun.incident.layouts import with_names
+from pairun.incident.numbered import NumberedLog
+from tests.incident.jobs import KEY_ERROR, incident_of, write
+
+LOST = (
+    "2026-03-01 12:04:16,871 INFO step 120 loss 0.70\n"
+    "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:41\n"
+)
+
+Layout = Callable[[int, str], str]
+LAYOUTS: dict[str, Layout] = {
+    "pdsh": lambda n, line: f"c17-{n}: {line}",
+    "stern": lambda n, line: f"bert-worker-{n} pytorch {line}",
+    "compose": lambda n, line: f"worker-{n}-1   | {line}",
+    "logcli": lambda n, line: f'2026-03-01T12:04:16Z {{pod="w-{n}", stream="stderr"}} {line}',
+    "fluentd": lambda n, line: f"2026-03-01T12:04:16.1Z w-{n} stdout: {line}",
+    "aws": lambda n, line: f"2026-03-01T12:04:16.1+00:00 train/default/w-{n} {line}",
+    "angles": lambda n, line: f"<trainer-{n}> {line}",
+    "hosts": lambda n, line: f"dgx{n}: {line}",
+    "indexed Job": lambda n, line: f"sft-{n}-{'bcdf'[n]}x7k2 main {line}",
+    "local numbers": lambda n, line: f"node-{n // 2}: [{n % 2}] {line}",
+}
+
+
+def _merged(layout: Layout, failed: int, ranks: int = 4) -> str:
+    """Lines of ranks, in turn."""
+    texts = [KEY_ERROR if n == failed else LOST for n in range(ranks)]
+    lines = [[layout(n, line) for line in text.splitlines()] for n, text in enumerate(texts)]
+    return "".join(f"{own[k]}\n" for k in range(5) for own in lines if k < len(own))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_the_first_rank_is_named_in_every_layout(
+    tmp_path: Path, table: Table, layout: Layout
+) -> None:
+    """No tool's name is known; the failure has the line number of the file."""
+    incident = incident_of(write(tmp_path, {"all.log": _merged(layout, 2)}), table)
+    assert incident.first is not None
+    assert incident.first.rank == 2
+    assert incident.diagnosis.klass == "user_code_error"
+    assert incident.diagnosis.evidence[0].line == 11
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["epoch-{n}: loss 0.7", "layer.{n} frozen", "attempt-{n} | loss 0.7", "12:04:0{n} loss 0.7"],
+)
+def test_numbers_that_count_something_else_name_no_writers(line: str) -> None:
+    """Such a log is left as it is."""
+    log = NumberedLog("".join(line.format(n=n % 4) + "\n" for n in range(40)).encode(), "log", [])
+    assert with_names(log) is log
+
+
+def test_a_column_of_a_logger_names_the_rank_also_of_tracebacks(
+    tmp_path: Path, table: Table
+) -> None:
+    """Only the lines of the logger have it."""
+    text = "".join(f"2026-03-01 12:04:1{k} I r{n} step {k}\n" for k in range(4) for n in range(3))
+    trace = KEY_ERROR.partition("\n")[2]
+    text += f"2026-03-01 12:04:15 E r1 failed\n{trace}2026-03-01 12:04:16 E r0 failed\n"
+    text += f"Traceback (most recent call last):\n{LOST.splitlines()[1]}\n"
+    incident = incident_of(write(tmp_path, {"all.log": text}), table)
+    assert incident.first is not None
+    assert incident.first.rank == 1
