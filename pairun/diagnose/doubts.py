@@ -15,6 +15,7 @@ from pairun.diagnose.table import Rule
 FETCH_CLASSES = frozenset(("network_unreachable", "remote_auth", "service_quota"))
 """Failures to get something from a server outside of the job."""
 
+_OUTAGES, _OUTAGE_LINES = 2, 8
 _HEALING = FETCH_CLASSES | {"storage_io_error"}
 """Failures of a server that may come back while the program waits."""
 
@@ -97,6 +98,20 @@ def _is_conditional(match: re.Match[str]) -> bool:
     return any(_CONDITIONAL.search(_SENTENCE_END.split(text)[-1]) for text in upto)
 
 
+def _is_healed(rule: Rule, match: re.Match[str], line: Line, log: Log) -> bool:
+    """Whether a later line says that the server is back.
+
+    A file server that was away several times is a failure all the same.
+    """
+    if rule.klass not in _HEALING:
+        return False
+    if rule.klass == "storage_io_error":
+        before = sum(match[0] in above.text for above in log.before(line.at, _OUTAGE_LINES))
+        if before >= _OUTAGES:
+            return False
+    return any(_HEALED.search(after.text) for after in log.after(line.at, 24))
+
+
 def doubt_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
     """How much the line and its traceback reduce a rule's weight."""
     doubt = 0
@@ -116,7 +131,7 @@ def doubt_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
         or _NEGATED.search(match.string[: match.start()])
     ):
         doubt += 55
-    if rule.klass in _HEALING and any(_HEALED.search(a.text) for a in log.after(line.at, 24)):
+    if _is_healed(rule, match, line, log):
         doubt += 55
     if rule.klass == "module_not_found" and _OPTIONAL.match(line.text):
         doubt += 20

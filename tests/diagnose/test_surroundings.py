@@ -61,6 +61,12 @@ def test_a_failure_that_the_program_handles(text: str, table: Table) -> None:
     assert diagnose([Log(text.encode())], table).klass == "none"
 
 
+def test_a_file_server_that_is_away_again_and_again(table: Table) -> None:
+    """Its last answer does not make up for the others."""
+    text = "nfs: server nas1 not responding, still trying\n" * 4 + "nfs: server nas1 OK\n"
+    assert diagnose([Log(text.encode())], table).klass == "storage_io_error"
+
+
 _ILLEGAL = "RuntimeError: CUDA error: an illegal memory access was encountered\n"
 _LONG = "".join(f"epoch 3 step {n}: loss=0.{n}\n" for n in range(60))
 _TRACE = (
