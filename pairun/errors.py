@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
+from pairun.base.closeness import closest
 from pairun.base.escapes import visible
 
 Severity = Literal["error", "warning"]
@@ -204,13 +205,11 @@ def _reading_order(p: Problem) -> tuple[str, int, int]:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word closest to ``word``, if one is close enough."""
-    from difflib import get_close_matches
-
     folded = {k.lower().replace("-", "_"): k for k in known}
     # camelCase is the most frequent mistake of users who come from job files
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word).lower().replace("-", "_")
-    close = get_close_matches(plain, folded, n=1, cutoff=0.65)
-    return folded[close[0]] if close else None
+    close = closest(plain, folded, 0.65)
+    return None if close is None else folded[close]
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:

@@ -36,21 +36,6 @@ _SWITCHES = {
 _SHM_MB, _CPU, _MEMORY_MB = 64, 1, 100
 
 
-def is_yarn(document: Node) -> bool:
-    """Whether a document is a job for OpenPAI on YARN."""
-    return document.get("protocolVersion") is None and _has_yarn_keys(document)
-
-
-def is_mixture(document: Node) -> bool:
-    """Whether a document has keys of both formats, so that it is neither."""
-    return document.get("protocolVersion") is not None and _has_yarn_keys(document)
-
-
-def _has_yarn_keys(document: Node) -> bool:
-    roles = document.get("taskRoles")
-    return document.get("jobName") is not None or bool(roles and isinstance(roles.value, list))
-
-
 def convert(document: Node, problems: Problems) -> Node | None:
     """Convert a job to a document of protocol v2.
 

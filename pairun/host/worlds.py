@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -74,6 +73,8 @@ def _arguments(
     Raises:
         TypeError: the method has no such arguments.
     """
+    import inspect  # 4 ms, and the review of most jobs asks for no change
+
     return inspect.signature(getattr(Context, method)).bind(context, *args, **kwargs).arguments
 
 

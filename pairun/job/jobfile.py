@@ -9,7 +9,7 @@ from pairun.base.records import replace
 from pairun.errors import PairunError, Problems
 from pairun.formats.jsyaml import JS
 from pairun.formats.stored import framework_in, job_source, load_input, user_of
-from pairun.formats.yarn import convert, is_mixture, is_yarn
+from pairun.formats.yarn_looks import is_mixture, is_yarn
 from pairun.job.checks.characters import check_characters
 from pairun.job.checks.dialects import ambiguous_scalars, check_dialects
 from pairun.job.checks.extras import check_extras
@@ -25,7 +25,6 @@ from pairun.job.hiding import check_logins, hide_secrets
 from pairun.job.layerscope import check_layer_tags
 from pairun.job.model import Job, Prerequisite, Resources, Role, fc_name, scalar_text
 from pairun.job.templates import check_tags
-from pairun.job.writing import as_yaml
 from pairun.playbook.document.nodes import elements, entries, text, whole
 from pairun.playbook.document.reading import Node, decode, node_of, read_text
 from pairun.playbook.document.scalars import Dialect
@@ -121,6 +120,9 @@ def read_job(
         return None, _mixture(node, problems)
     written = node.place.source.text
     if is_yarn(node):
+        from pairun.formats.yarn import convert
+        from pairun.job.writing import as_yaml
+
         converted = convert(node, problems)
         if converted is None:
             return None, problems

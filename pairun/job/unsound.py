@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pairun.errors import PairunError, Problems
 from pairun.formats.stored import framework_in
-from pairun.formats.yarn import is_mixture, is_yarn
+from pairun.formats.yarn_looks import is_mixture, is_yarn
 from pairun.job.entries import read_plugins, read_prerequisites
 from pairun.job.hiding import hide_secrets, leaves
 from pairun.job.model import fc_name

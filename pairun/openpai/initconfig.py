@@ -6,9 +6,9 @@ import functools
 import os
 import re
 import shlex
-from difflib import get_close_matches
 from typing import Any
 
+from pairun.base.closeness import closest
 from pairun.errors import Problems, Source
 from pairun.openpai.podconfig import read_setting
 from pairun.playbook.document.checking import Ids, violations
@@ -147,13 +147,13 @@ def _warn_of_a_slip(command: Node, init_dir: str | None, problems: Problems) -> 
         return
     if init_dir is not None and os.path.isfile(os.path.join(init_dir, program)):
         return
-    near = get_close_matches(_plain(program), _programs(), n=1, cutoff=0.85)
+    near = closest(_plain(program), _programs(), 0.85)
     if near:
         problems.warning(
             "PR720",
             f"'{program}' is not one of OpenPAI's programs, so the shell searches for it",
             command.place,
-            f"did you mean '{_spellings()[near[0]]}'?",
+            f"did you mean '{_spellings()[near]}'?",
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -218,6 +217,10 @@ def _compact(value: Any) -> str:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
+    if len(text) <= width and text.isprintable():
+        return [text.rstrip(" ")]
+    import textwrap  # 1 ms, and most lines fit
+
     return textwrap.wrap(text, width, subsequent_indent="", break_on_hyphens=False) or [""]
 
 

@@ -32,7 +32,6 @@ from pairun.job.planning import (
     secrets_of,
 )
 from pairun.job.podresources import GPU_RESOURCE, asked
-from pairun.job.unsound import job_document
 from pairun.module import Phase
 from pairun.openpai.platform import platform_environment
 from pairun.openpai.startlayers import merged, start_layer
@@ -46,7 +45,6 @@ from pairun.playbook.pod.layering import PodSettings, check_roles, pod_settings
 from pairun.playbook.pod.schema import pod_schema
 from pairun.review.settings import NO_SETTINGS, Settings
 from pairun.review.taskreview import Reviewed, review_phase
-from pairun.review.unsound import unsound_problems
 from pairun.secrets.vault import Vault
 
 
@@ -129,8 +127,13 @@ def review_data(
     """Review the bytes of a job file; the other arguments are those of `review_loaded`."""
     dialect = dialect_named(layers.policy.job_yaml)
     job, problems = read_input(data, path, user=user, dialect=dialect)
-    if job is None and (document := job_document(data, path, dialect)) is not None:
-        problems.extend(unsound_problems(document, layers, settings))
+    if job is None:
+        # imported here, because most jobs are valid
+        from pairun.job.unsound import job_document
+        from pairun.review.unsound import unsound_problems
+
+        if (document := job_document(data, path, dialect)) is not None:
+            problems.extend(unsound_problems(document, layers, settings))
     return review_loaded(
         path,
         job,

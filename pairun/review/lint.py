@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from typing import NamedTuple
 
+from pairun.base.closeness import closest
 from pairun.contract.sources import module_at
 from pairun.errors import PairunError, Problem, Problems
 from pairun.formats.stored import framework_in, is_manifest, load_input
@@ -291,7 +291,7 @@ def _kind(path: str, node: Node, *, named: bool) -> str | None:
     if _is_changes(node, keys):
         return CHANGES
     for key, kind in _KEYS.items():
-        if get_close_matches(key, keys, n=1, cutoff=0.75):
+        if closest(key, keys, 0.75):
             return kind
     return "playbook" if "tasks" in keys or "patches" in keys else None
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from pairun.base.closeness import closest
 from pairun.secrets.secret import Secret
 
 _WORDS = frozenset(
@@ -48,10 +49,8 @@ def is_secret_key(name: str) -> bool:
     whole = "".join(words)
     if whole in _NOT_MISSPELT or whole[0] not in "pats":
         return False
-    from difflib import get_close_matches
-
     swapped = any(sorted(whole) == sorted(word) for word in _MISSPELT)
-    return swapped or bool(get_close_matches(whole, _MISSPELT, n=1, cutoff=_CLOSE))
+    return swapped or closest(whole, _MISSPELT, _CLOSE) is not None
 
 
 def yaml_lines(text: str) -> list[str]:

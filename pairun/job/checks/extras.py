@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
+from pairun.base.closeness import closest
 from pairun.errors import Problems, did_you_mean
 from pairun.job.model import RUNTIME_PLUGIN
 from pairun.playbook.document.reading import Node
@@ -32,13 +31,14 @@ def check_extras(document: Node, problems: Problems) -> None:
         return
     folded = {k.lower(): k for k in _KEYS}
     for key, child in extras.items():
-        close = get_close_matches(key.lower(), folded, n=1, cutoff=_CLOSE)
-        if close and key not in _KEYS:
+        if key in _KEYS:
+            continue
+        if close := closest(key.lower(), folded, _CLOSE):
             problems.warning(
                 "PR502",
                 f"unknown key '{key}' in extras has no effect",
                 child.key or child.place,
-                f"did you mean '{folded[close[0]]}'?",
+                f"did you mean '{folded[close]}'?",
             )
     storages = extras.get("storages")
     if storages is None or storages.value is None:
