@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator
 
+from pairun.base.pattern import Pattern
 from pairun.errors import nearest
 from pairun.playbook.rootfiles import DESCRIPTION, FOLDERS, MODULES, PLUGIN_FOLDERS
 
@@ -16,11 +17,11 @@ _MAX_FILES = 200
 _MAX_BYTES = 64 * 1024
 _YAML = (".yaml", ".yml")
 _MARKS = {
-    MODULES: re.compile(rb"^\s*(?:from|import)\s+pairun\b", re.MULTILINE),
-    "playbooks": re.compile(rb"^(?:phase|job_may)\s*:", re.MULTILINE),
-    "plugin_specs": re.compile(rb"^(?:summary|parameters|init|runtime)\s*:", re.MULTILINE),
-    "diagnosis": re.compile(rb"^(?:rules|classes|exit_codes)\s*:", re.MULTILINE),
-    PLUGIN_FOLDERS: re.compile(rb"^init-script\s*:", re.MULTILINE),
+    MODULES: Pattern(rb"^\s*(?:from|import)\s+pairun\b", re.MULTILINE),
+    "playbooks": Pattern(rb"^(?:phase|job_may)\s*:", re.MULTILINE),
+    "plugin_specs": Pattern(rb"^(?:summary|parameters|init|runtime)\s*:", re.MULTILINE),
+    "diagnosis": Pattern(rb"^(?:rules|classes|exit_codes)\s*:", re.MULTILINE),
+    PLUGIN_FOLDERS: Pattern(rb"^init-script\s*:", re.MULTILINE),
 }
 """For each folder, content that only pairun's files have."""
 
@@ -41,7 +42,7 @@ def imports_pairun(package: str) -> bool:
         package: the folder.
     """
     files = (os.path.join(package, n) for n in _names_in(package) if n.endswith(".py"))
-    return any(_MARKS[MODULES].search(_head(file)) for file in files)
+    return any(_MARKS[MODULES].compiled.search(_head(file)) for file in files)
 
 
 def _is_meant(folder: str, name: str) -> bool:
@@ -62,7 +63,9 @@ def holds_sources(folder: str, meant: str) -> bool:
     """
     # People also put plugin specs into plugins/.
     marks = [_MARKS[meant], *([_MARKS["plugin_specs"]] if meant == PLUGIN_FOLDERS else [])]
-    return any(mark.search(_head(file)) for file in _files_in(folder, meant) for mark in marks)
+    return any(
+        mark.compiled.search(_head(file)) for file in _files_in(folder, meant) for mark in marks
+    )
 
 
 def _files_in(folder: str, meant: str) -> Iterator[str]:

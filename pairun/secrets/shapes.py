@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pairun.base.closeness import closest
+from pairun.base.pattern import Pattern
 from pairun.secrets.secret import Secret
 
 _WORDS = frozenset(
@@ -21,21 +22,21 @@ _NOT_MISSPELT = frozenset({"tokens", "secrets"})
 _CLOSE = 0.85
 
 # Tags, expressions and shell variables are not secrets themselves.
-_LOGIN = re.compile(r"""://([^\s/@:"'<>{}`]*)(?::([^\s/"'<>{}`]*))?@""")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*$")
+_LOGIN = Pattern(r"""://([^\s/@:"'<>{}`]*)(?::([^\s/"'<>{}`]*))?@""")
+_SCHEME = Pattern(r"[A-Za-z][A-Za-z0-9+.-]*$")
 _LONGEST_SCHEME = 64
 """How far to search backwards for a scheme: searching one very long word forwards never ends."""
 _LONG_USER = 16
 """A name of at least this length before a server without a password counts as a token."""
 
 # Azure credentials: the signature in a storage URL, and an account's key.
-_SIGNATURE = re.compile(r"[?&;]sig=([^&;\s\"'<>{}$]+)")
-_ACCOUNT_KEY = re.compile("[A-Za-z0-9+/]{86}==")
+_SIGNATURE = Pattern(r"[?&;]sig=([^&;\s\"'<>{}$]+)")
+_ACCOUNT_KEY = Pattern("[A-Za-z0-9+/]{86}==")
 
 # Match each word only once, as in _KEY below.
-_ASSIGNMENT = re.compile(r"""(?<![\w-])([\w-]++)=["']?([^\s,;&|"'`<>()]++)""")
+_ASSIGNMENT = Pattern(r"""(?<![\w-])([\w-]++)=["']?([^\s,;&|"'`<>()]++)""")
 
-_SCHEMES = re.compile(r"(?i)(?:bearer|basic|token)\s+(\S.*)", re.DOTALL)
+_SCHEMES = Pattern(r"(?i)(?:bearer|basic|token)\s+(\S.*)", re.DOTALL)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -55,10 +56,10 @@ def is_secret_key(name: str) -> bool:
 
 def yaml_lines(text: str) -> list[str]:
     """The lines of a text as libyaml counts them: all line breaks of YAML 1.1, section 4.1.4."""
-    return _BREAK.split(text)
+    return _BREAK.compiled.split(text)
 
 
-_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_BREAK = Pattern("\r\n|[\n\r\x85\u2028\u2029]")
 
 
 def secret_lines(text: str) -> set[int]:
@@ -72,18 +73,20 @@ def secret_lines(text: str) -> set[int]:
     in_secrets = False
     deeper: int | None = None
     for number, line in enumerate(lines, 1):
-        if _FLOW_SECRETS.search(line):
+        if _FLOW_SECRETS.compiled.search(line):
             hidden.update(range(number, len(lines) + 1))
             break
         indent = len(line) - len(line.lstrip())
-        key = _FIRST_KEY.match(line)
+        key = _FIRST_KEY.compiled.match(line)
         if key and _means_secrets(key[1]):
             in_secrets = True
-        elif in_secrets and _NEXT_BLOCK.match(line):
+        elif in_secrets and _NEXT_BLOCK.compiled.match(line):
             in_secrets = False
         if deeper is not None and line.strip() and indent <= deeper:
             deeper = None
-        values = [line[m.end() :].strip() for m in _KEY.finditer(line) if _may_be_secret(m[1])]
+        values = [
+            line[m.end() :].strip() for m in _KEY.compiled.finditer(line) if _may_be_secret(m[1])
+        ]
         if (
             in_secrets
             or deeper is not None
@@ -91,22 +94,22 @@ def secret_lines(text: str) -> set[int]:
             or any(logins(line))
         ):
             hidden.add(number)
-        if deeper is None and any(map(_BLOCK_SCALAR.match, values)):
+        if deeper is None and any(map(_BLOCK_SCALAR.compiled.match, values)):
             deeper = indent
     return hidden
 
 
-_FLOW_SECRETS = re.compile(r"""[{,]\s*["']?secrets["']?\s*:|"secrets"\s*:""")
-_FIRST_KEY = re.compile(r"""["']?([\w-]+)["']?\s*:""")
-_NEXT_BLOCK = re.compile(r"""[\w"']""")
+_FLOW_SECRETS = Pattern(r"""[{,]\s*["']?secrets["']?\s*:|"secrets"\s*:""")
+_FIRST_KEY = Pattern(r"""["']?([\w-]+)["']?\s*:""")
+_NEXT_BLOCK = Pattern(r"""[\w"']""")
 # Match each word only once: otherwise a text of one very long word takes far too long.
-_KEY = re.compile(r"""(?<![\w-])([\w-]++)["']?[ \t]*:(?=[ \t]|$)""")
-_BLOCK_SCALAR = re.compile(r"[|>][-+0-9]*\s*(?:#|$)")
-_NOT_WRITTEN_OUT = re.compile(r"""$|#|["']?(?:\{\{|<%|\$)|[|>][-+0-9]*\s*(?:#|$)""")
+_KEY = Pattern(r"""(?<![\w-])([\w-]++)["']?[ \t]*:(?=[ \t]|$)""")
+_BLOCK_SCALAR = Pattern(r"[|>][-+0-9]*\s*(?:#|$)")
+_NOT_WRITTEN_OUT = Pattern(r"""$|#|["']?(?:\{\{|<%|\$)|[|>][-+0-9]*\s*(?:#|$)""")
 
 
 def _is_written_out(value: str) -> bool:
-    return not _NOT_WRITTEN_OUT.match(value)
+    return not _NOT_WRITTEN_OUT.compiled.match(value)
 
 
 def _may_be_secret(key: str) -> bool:
@@ -129,8 +132,10 @@ def logins(text: str) -> Iterator[str]:
         return
     from urllib.parse import unquote
 
-    for login in _LOGIN.finditer(text):
-        scheme = _SCHEME.search(text[max(0, login.start() - _LONGEST_SCHEME) : login.start()])
+    for login in _LOGIN.compiled.finditer(text):
+        scheme = _SCHEME.compiled.search(
+            text[max(0, login.start() - _LONGEST_SCHEME) : login.start()]
+        )
         if scheme is None:
             continue
         user, password = login[1], login[2] or ""
@@ -148,7 +153,7 @@ def plain_secrets(key: str, value: Any) -> Iterator[str]:
     yield from _signatures(value)
     if value and is_secret_key(key) and not value.startswith("$") and not _is_made(value):
         yield value
-        if header := _SCHEMES.fullmatch(value):
+        if header := _SCHEMES.compiled.fullmatch(value):
             yield header[1]
 
 
@@ -156,18 +161,18 @@ def script_secrets(text: str) -> Iterator[str]:
     """The parts of a script to hide: logins in addresses, signatures, ``password=x`` options."""
     yield from logins(text)
     yield from _signatures(text)
-    for key, value in _ASSIGNMENT.findall(text):
+    for key, value in _ASSIGNMENT.compiled.findall(text):
         if is_secret_key(key) and not value.startswith("$"):
             yield value
 
 
 def _signatures(text: str) -> Iterator[str]:
-    if _ACCOUNT_KEY.fullmatch(text):
+    if _ACCOUNT_KEY.compiled.fullmatch(text):
         yield text
     if "sig=" in text:
         from urllib.parse import unquote
 
-        for found in _SIGNATURE.findall(text):
+        for found in _SIGNATURE.compiled.findall(text):
             yield from {found, unquote(found)}
 
 
