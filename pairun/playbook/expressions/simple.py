@@ -94,13 +94,13 @@ def simple_text(text: str) -> Prepared | None:
         return None
     names = frozenset(parser.names)
     if len(parts) == 1 and not isinstance(parts[0], str):
-        return Prepared(_run(parts[0]), True, names)
+        return Prepared(_run(parts[0]), True, names, bounded=True)
 
     def concatenated(given: Mapping[str, Any]) -> str:
         values = (part if isinstance(part, str) else _used(part(given)) for part in parts)
         return joined([_text(value) for value in values])
 
-    return Prepared(_run(concatenated), False, names)
+    return Prepared(_run(concatenated), False, names, bounded=True)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -115,7 +115,8 @@ def simple_condition(text: str) -> Prepared | None:
         parser.end()
     except NotSimple:
         return None
-    return Prepared(_run(lambda given: _truth(test(given))), True, frozenset(parser.names))
+    run = _run(lambda given: _truth(test(given)))
+    return Prepared(run, True, frozenset(parser.names), bounded=True)
 
 
 def _run(value: _Value) -> _Value:
@@ -439,8 +440,11 @@ def _attribute(value: Any, name: Any) -> Any:
     return _used(_read(value, name))
 
 
-def _total(values: Any, *, start: Any) -> Any:
-    return sum(values, start)
+def _total(values: Any, *, start: Any) -> list[Any]:
+    lists = [start, *values]
+    if not all(isinstance(each, list | ListView) for each in lists):
+        raise NotSimple
+    return [element for each in lists for element in each]
 
 
 _FILTERS: dict[str, Callable[..., Any]] = {

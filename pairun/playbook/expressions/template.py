@@ -21,12 +21,6 @@ from pairun.errors import PairunError, Place, Problem, did_you_mean
 from pairun.module import Secret
 from pairun.plan import Late
 from pairun.playbook.expressions.places import inside
-from pairun.playbook.expressions.plainpaths import (
-    NOT_PLAIN,
-    NotPlain,
-    plain_condition,
-    plain_expression,
-)
 from pairun.playbook.expressions.simple import NotSimple, simple_condition, simple_text
 from pairun.playbook.expressions.views import (
     GLOBALS,
@@ -39,6 +33,7 @@ from pairun.playbook.expressions.views import (
     UndefinedName,
     Unknown,
     deadline,
+    work,
     wrap,
 )
 
@@ -74,11 +69,6 @@ def render(text: str, place: Place | None, scope: Scope) -> Any:
     Raises:
         PairunError: the expression is invalid, uses an undefined name, fails, or exceeds a limit.
     """
-    value = plain_expression(text, scope.names)
-    if isinstance(value, Unknown):
-        return Late(template=text, expression=True, because=value.because, where=str(place or ""))
-    if value is not NOT_PLAIN:
-        return value
     _check_length(text, place)
     return _evaluate_in_turn(
         text, simple_text(text), lambda: _by_jinja(text, place, scope.statements), place, scope
@@ -91,9 +81,6 @@ def condition(text: str, place: Place | None, scope: Scope) -> bool | Late:
     Raises:
         PairunError: as `render`.
     """
-    truth = plain_condition(text, scope.names)
-    if not isinstance(truth, NotPlain):
-        return truth
     _check_condition(text, place)
     value = _evaluate_in_turn(
         "{{ true if (" + text + ") else false }}",
@@ -204,7 +191,9 @@ def _evaluate(text: str, prepared: Prepared, place: Place | None, scope: Scope) 
     outcomes: list[Any] = []
     waiting: list[list[bool]] = [[]]
     try:
-        with deadline():
+        work.done = 0
+        # Setting a timer takes longer than a simple expression.
+        with contextlib.nullcontext() if prepared.bounded else deadline():
             while waiting:
                 state.begin(waiting.pop())
                 outcomes.append(_once(prepared, names, state))

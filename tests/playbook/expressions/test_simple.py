@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from pairun.errors import PairunError
 from pairun.module import Secret
 from pairun.playbook.expressions import template
-from pairun.playbook.expressions.plainpaths import NOT_PLAIN
 from pairun.playbook.expressions.simple import simple_condition, simple_text
 from pairun.playbook.expressions.template import Scope
 from pairun.playbook.expressions.views import Partial, Unknown
@@ -52,8 +51,6 @@ def by_both(evaluate: Callable[..., Any], text: str) -> tuple[Any, Any]:
     """The result with the simple evaluation first, and that of Jinja alone."""
     scope = Scope(NAMES)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(template, "plain_expression", lambda *_: NOT_PLAIN)
-        patch.setattr(template, "plain_condition", lambda *_: NOT_PLAIN)
         simple = result(lambda: evaluate(text, None, scope))
         patch.setattr(template, "simple_text", lambda _: None)
         patch.setattr(template, "simple_condition", lambda _: None)
@@ -77,13 +74,16 @@ SIMPLE = [
     "none_at_all | selectattr('event', 'in', x) | list", "later | selectattr('a', 'in', x) | list",
     "'\\u00e4\\t\"' == \"'\"", "s == 'a secret'", "login.password", "login | length",
     "0 == one", "true == True", "none != None", "{}", "[]", "{} == a.empty", "'}}' == x",
+    "a", "a.b", "a.c", "a.empty", "a.no", "a.b.items", "n", "none_at_all", "part.known", "part", "part.other",
+    "later.x.y", "listed", "listed.x", "login", "s", "half", "calls",
+    "a.keys", "a.missing", "missing", "x.upper", "listed.y", "a.c.first",  # evaluated by Jinja
     "a .b", "( x )", "x if", "login.user | default('d')", "calls | map(attribute='event')",
 ]  # fmt: skip
 FOR_JINJA = [
     "x | upper", "a['b']", "x ~ x", "x if yes else n", "x is defined", "1.5", "1_0", "007", "0x1",
     "x == x == x", "x < one", "-one", "x | join(d='x',)", "a.items()", "range", "loop", "'a' 'b'",
     "{'a': 1}", "(x, one)", "x, one", "x |", "| x", "x)", "'x", "x.'a'", "a.", ".a", "x y", "",
-    "x | default(", "f(x)", "é", "x\r== 'x'", "(" * 250 + "x" + ")" * 250, "x #", "x | a.b",
+    "in",     "x | default(", "f(x)", "é", "x\r== 'x'", "(" * 250 + "x" + ")" * 250, "x #", "x | a.b",
 ]  # fmt: skip
 
 
@@ -151,8 +151,7 @@ def test_any_tokens_are_what_jinja_makes_of_them(tokens: list[str], space: str) 
 
 
 _ATOMS = st.sampled_from(
-    [*NAMES, "a.b", "a.c", "part.known", "part.other", "listed.x", "login.password", "a.missing",
-     "missing", "'x'", "0", "[]", "{}", "['x', one]", "true", "none"]
+    [*NAMES, "a.b", "a.c", "part.known", "part.other", "listed.x", "login.password",      "missing", "'x'", "0", "[]", "{}", "['x', one]", "true", "none"]
 )  # fmt: skip
 _EXPRESSIONS = st.recursive(
     _ATOMS,
