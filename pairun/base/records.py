@@ -155,11 +155,13 @@ def _plain(value: Any) -> Any:
 
 def _init(self: Any, **values: Any) -> None:
     declared = self._record_fields
-    if values.keys() != declared.keys():
-        for name, each in declared.items():
-            if name not in values:
-                values[name] = each.make()
-        _check(self, values)
+    for name in declared.keys() - values.keys():
+        values[name] = declared[name].make()
+        if values[name] is REQUIRED:
+            raise TypeError(f"{type(self).__name__}: without {name}")
+    if len(values) > len(declared):
+        unknown = ", ".join(sorted(values.keys() - declared.keys()))
+        raise TypeError(f"{type(self).__name__}: no field {unknown}")
     self.__dict__.update(values)
 
 
@@ -169,14 +171,6 @@ def _init_in_order(self: Any, *given: Any, **values: Any) -> None:
     if len(given) > len(names) or repeated:
         raise TypeError(f"{type(self).__name__}: too many values")
     _init(self, **dict(zip(names, given, strict=False)), **values)
-
-
-def _check(self: Any, values: Mapping[str, Any]) -> None:
-    unknown = sorted(values.keys() - self._record_fields.keys())
-    missing = [name for name, value in values.items() if value is REQUIRED]
-    if unknown or missing:
-        why = f"no field {', '.join(unknown)}" if unknown else f"without {', '.join(missing)}"
-        raise TypeError(f"{type(self).__name__}: {why}")
 
 
 def _values(self: Any) -> tuple[Any, ...]:

@@ -53,7 +53,7 @@ class Brief:
             shared: dict[str, list[Reviewed]] = {}
             own = []
             for task in tasks:
-                first = self._first_roles.setdefault((phase, self._as_text(task)), name)
+                first = self._first_role(phase, task, name)
                 if first == name:
                     own.append(task)
                 else:
@@ -68,8 +68,12 @@ class Brief:
                     f"= {_count(len(same), 'task')} as in role {first}", "    ", "dim", "  "
                 )
 
-    def _as_text(self, task: Reviewed) -> str:
-        return json.dumps({**as_data(task, self._review.vault), "where": ""}, sort_keys=True)
+    def _first_role(self, phase: str, task: Reviewed, role: str) -> str:
+        """The first role that has the same task as this role."""
+        if len(self._review.tasks) == 1:
+            return role
+        data = {**as_data(task, self._review.vault), "where": ""}
+        return self._first_roles.setdefault((phase, json.dumps(data, sort_keys=True)), role)
 
     def _tasks(self, tasks: Sequence[Reviewed]) -> None:
         folded: dict[str, list[Reviewed]] = {kind: [] for kind, _ in _FOLDED}
