@@ -42,7 +42,7 @@ def load_module(name: str, path: str) -> type[Module]:
         PairunError: the source cannot be read, raises on import, contains no or several module
             classes, or an incomplete one.
     """
-    return _class_in(name, read_source(name, path))
+    return class_in(name, read_source(name, path))
 
 
 def planned_source(name: str, file: ModuleFile, files: Files = DISK) -> ModuleSource:
@@ -67,8 +67,8 @@ _LOADED: dict[str, tuple[ModuleSource, type[Module]]] = {}
 """The last loaded source of each module name, and its class: the planner also runs it."""
 
 
-def _class_in(name: str, source: ModuleSource) -> type[Module]:
-    """The class in a source, which is executed unless it was the last of its name."""
+def class_in(name: str, source: ModuleSource) -> type[Module]:
+    """The class in a source, which is executed unless it was the last of its name; see `load_module`."""
     # Remove it first: if this source fails, sys.modules must not contain the other one either.
     source_and_class = _LOADED.pop(name, None)
     if source_and_class is None or source_and_class[0] != source:
@@ -131,7 +131,7 @@ def plan_loader(
             loaded[name] = (
                 _load_built_in(name, file.path)
                 if file.built_in
-                else _class_in(name, planned_source(name, file, files))
+                else class_in(name, planned_source(name, file, files))
             )
         return loaded[name]
 

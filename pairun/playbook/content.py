@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from pairun.base.paths import built_in_folder
 from pairun.base.records import record
-from pairun.contract.loading import ModuleFile, load_module
-from pairun.contract.sources import module_paths, read_source
+from pairun.contract.loading import ModuleFile, class_in
+from pairun.contract.sources import ModuleSource, module_paths, read_source
 from pairun.errors import PairunError, Problem, Problems
 from pairun.module import Module
 from pairun.playbook.document.texts import decode, load_bytes
@@ -70,6 +70,20 @@ class Root:
         """
         return {} if self.flat else module_paths(os.path.join(self.path, "modules"))
 
+    def source(self, name: str, path: str) -> ModuleSource:
+        """The source of a module or of a plugin folder, read once.
+
+        Raises:
+            PairunError: it cannot be read.
+        """
+        if path not in self._sources:
+            self._sources[path] = read_source(name, path)
+        return self._sources[path]
+
+    @cached_property
+    def _sources(self) -> dict[str, ModuleSource]:
+        return {}
+
     def digest(self) -> str:
         """The first 12 hex digits of the SHA-256 over names and contents, read once."""
         return self._digest
@@ -78,13 +92,13 @@ class Root:
     def _digest(self) -> str:
         sha = hashlib.sha256()
         for name, path in self.modules().items():
-            sha.update(f"modules/{name}\0{read_source(name, path).sha256()}\0".encode())
+            sha.update(f"modules/{name}\0{self.source(name, path).sha256()}\0".encode())
         for folder in ("playbooks", "plugin_specs", "diagnosis"):
             for name, path in self.files(folder).items():
                 sha.update(f"{folder}/{name}\0".encode() + load_bytes(path) + b"\0")
         for path in [] if self.flat else plugin_folders_in(os.path.join(self.path, PLUGIN_FOLDERS)):
             name = os.path.basename(path)
-            digest = read_source(name, path).sha256()
+            digest = self.source(name, path).sha256()
             sha.update(f"{PLUGIN_FOLDERS}/{name}\0{digest}\0".encode())
         return sha.hexdigest()[:12]
 
@@ -180,7 +194,8 @@ class Content:
     def module(self, name: str) -> type[Module]:
         """The class of a module, loaded once."""
         if name not in self._classes:
-            self._classes[name] = load_module(name, self.modules[name][0])
+            path, root = self.modules[name]
+            self._classes[name] = class_in(name, root.source(name, path))
         return self._classes[name]
 
     def module_file(self, name: str) -> ModuleFile:
@@ -191,7 +206,7 @@ class Content:
             self._module_files[name] = ModuleFile(
                 # Built-in modules have other paths in the user's container.
                 path=os.path.relpath(path, root.path) if built_in else path,
-                sha256=read_source(name, path).sha256(),
+                sha256=root.source(name, path).sha256(),
                 built_in=built_in,
             )
         return self._module_files[name]

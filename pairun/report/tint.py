@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import sys
 from typing import IO
+
+from pairun.base.terminal import columns
 
 
 def is_terminal(stream: IO[str]) -> bool:
@@ -40,7 +41,7 @@ class Tint:
     def __init__(self, stream: IO[str]) -> None:
         # The bundle does not contain rich.
         self.on = takes_color(stream) and importlib.util.find_spec("rich") is not None
-        self.width = min(max(_columns(), 60), 120)
+        self.width = min(max(columns(100), 60), 120)
 
     def __call__(self, text: str, *names: str) -> str:
         """Return a text in the named colours; rich defines the names."""
@@ -50,17 +51,3 @@ class Tint:
         from pairun.report.ansi import colored
 
         return colored(text, *names)
-
-
-def _columns() -> int:
-    """The width of the terminal: ``COLUMNS``, or else what standard output says, or else 100.
-
-    As `shutil.get_terminal_size`, whose module loads every compression library: 2 ms.
-    """
-    given = os.environ.get("COLUMNS", "")
-    if given.isdecimal() and int(given) > 0:
-        return int(given)
-    try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 100  # type: ignore[union-attr]
-    except (AttributeError, ValueError, OSError):
-        return 100  # standard output is closed, or no terminal
