@@ -7,6 +7,9 @@ from collections.abc import Mapping
 
 DEFAULT_PAI_DIR = "/usr/local/pai"
 
+DEFAULT_CONFIG_DIR = "/usr/local/pai-config"
+"""Where the platform mounts the settings of a plain Pod, unless ``PAI_CONFIG_DIR`` is set."""
+
 MOUNTED = frozenset(
     {"secrets", "user-extension-secrets", "token-secrets", "ssh-secret", "rendezvous", "config"}
 )

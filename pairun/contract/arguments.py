@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import sys
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -53,7 +54,7 @@ def arguments(cls: type[Module]) -> tuple[Argument, ...]:
 
 
 def _arguments(cls: type[Module]) -> Iterator[Argument]:
-    hints = typing.get_type_hints(cls)
+    hints = _types(cls)
     for name, field in fields(cls).items():
         default = field.make()
         yield Argument(
@@ -65,6 +66,17 @@ def _arguments(cls: type[Module]) -> Iterator[Argument]:
             field.metadata.get("replaced_by"),
             field.metadata.get("bound"),
         )
+
+
+def _types(cls: type[Module]) -> dict[str, Any]:
+    """The types of the fields by name; `typing.get_type_hints` for all else would take as long."""
+    hints: dict[str, Any] = {}
+    for base in reversed(cls.__mro__[:-1]):
+        own = {n: a for n, a in base.__annotations__.items() if n in fields(cls)}
+        if own:
+            alone = types.SimpleNamespace(__annotations__=own)
+            hints |= typing.get_type_hints(alone, vars(sys.modules[base.__module__]))
+    return hints
 
 
 def default_text(argument: Argument) -> str:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from pairun.base.paths import DEFAULT_PAI_DIR
+from pairun.base.paths import DEFAULT_CONFIG_DIR, DEFAULT_PAI_DIR
 from pairun.base.records import record
 from pairun.errors import PairunError, Place, Problem, Problems, Source
 from pairun.formats.jsyaml import JS
@@ -14,7 +14,6 @@ from pairun.openpai.podfiles import PodFiles
 from pairun.playbook.document.reading import Node, decode, read_text
 from pairun.playbook.document.scalars import Dialect
 
-DEFAULT_CONFIG_DIR = "/usr/local/pai-config"
 INIT_DIRS = ("/opt/pairun/init.d", "/user/local/pai/init.d")
 EXIT_SPEC = "runtime-exit-spec.yaml"
 

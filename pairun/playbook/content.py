@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,6 @@ from pairun.playbook.rootfiles import (
     not_a_root,
     plugin_folders_in,
 )
-from pairun.playbook.unreadfiles import unread
 
 if TYPE_CHECKING:
     from pairun.playbook.document.reading import Node
@@ -69,6 +68,12 @@ class Root:
             PairunError: a module exists in both forms.
         """
         return {} if self.flat else module_paths(os.path.join(self.path, "modules"))
+
+    def unread(self) -> Iterator[Problem]:
+        """Warn of files and folders whose names are almost right."""
+        from pairun.playbook.unreadfiles import unread  # most reviews have no cluster's root
+
+        yield from unread(self.path, flat=self.flat)
 
     def source(self, name: str, path: str) -> ModuleSource:
         """The source of a module or of a plugin folder, read once.
@@ -236,7 +241,8 @@ def open_content(extra: Sequence[str], env: Mapping[str, str]) -> Content:
                 hint="correct the variable, or unset it",
             )
         )
-    flat = Root(path=config or "", layer="cluster", flat=True)
-    if config and (flat.files("playbooks") or any(unread(config, flat=True))):
-        roots.append(flat)
+    if config:
+        flat = Root(path=config, layer="cluster", flat=True)
+        if flat.files("playbooks") or any(flat.unread()):
+            roots.append(flat)
     return Content(roots)

@@ -20,7 +20,6 @@ from pairun.playbook.pluginfolders import folder_plugins
 from pairun.playbook.pod.schema import pod_schema
 from pairun.playbook.policy import Policy, read_policy
 from pairun.playbook.specs import PHASES, add_plugins, check_spec
-from pairun.playbook.unreadfiles import unread
 
 RESERVED = frozenset(
     {"job", "parameters", "cluster", "env", "results", "secrets", "plugin", "user_extension", "expanded", "vars",
@@ -64,7 +63,7 @@ class Layers:
         self.policy = read_policy(content.playbooks("policy", problems), problems)
         self.folders = folder_plugins(content, self.policy)
         cluster = (r for r in content.roots if r.layer != "built-in")
-        unused = (p for r in cluster for p in unread(r.path, flat=r.flat))
+        unused = (p for r in cluster for p in r.unread())
         plugins = {*content.specs, *self.folders.folders}
         # A typo in the deny list leaves a plugin allowed; the built-in policy has none.
         not_denied = self.policy.unknown_plugins(plugins, "deny")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from pairun.base.paths import DEFAULT_PAI_DIR
+from pairun.base.paths import DEFAULT_CONFIG_DIR, DEFAULT_PAI_DIR
 from pairun.base.records import field, record
 from pairun.errors import Problem, Problems
 from pairun.job.checks.gracetime import PodGrace
@@ -48,6 +48,8 @@ def read_settings(path: str | None) -> Settings:
     Raises:
         PairunError: they cannot be read, or are not valid.
     """
+    if path is None and not _may_be_set(os.environ):
+        return NO_SETTINGS
     from pairun.openpai.podconfig import PodConfig
 
     problems = Problems()
@@ -60,3 +62,11 @@ def read_settings(path: str | None) -> Settings:
     listed = read_init_config(source, config.init_dir(), problems)
     problems.raise_errors()
     return Settings(init_plugins=listed, warnings=tuple(problems))
+
+
+def _may_be_set(env: Mapping[str, str]) -> bool:
+    """Whether `PodConfig` may find settings; elsewhere, nothing that reads them is imported."""
+    folders = (DEFAULT_CONFIG_DIR, os.path.join(DEFAULT_PAI_DIR, "config"))
+    return bool(env.get("INIT_CONFIG") or env.get("PAI_CONFIG_DIR")) or any(
+        map(os.path.lexists, folders)
+    )
