@@ -13,7 +13,7 @@ from pairun.errors import Problems
 from pairun.handover.sbom import document
 from pairun.handover.spdx import spdx_document
 from pairun.playbook.content import open_content
-from pairun.playbook.readyrules import made_rules
+from pairun.playbook.readyrules import made_rules, packed
 
 
 def main() -> None:
@@ -30,11 +30,12 @@ def main() -> None:
     texts = {
         "sbom.cdx.json": document("pairun", parts),
         "sbom.spdx.json": spdx_document("pairun", parts, created_s),
-        "rules.json": rules.decode(),
     }
     for name, text in texts.items():
         with open(os.path.join(home, name), "w", encoding="utf-8") as f:
             f.write(f"{text}\n")
+    with open(os.path.join(home, "rules.json.z"), "wb") as rules_file:
+        rules_file.write(packed(rules))
 
 
 if __name__ == "__main__":

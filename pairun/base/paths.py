@@ -48,7 +48,7 @@ KEY_FILE = "rendezvous/key"
 STOP_NOTE = "stopped.json"
 """On the volume of `pairun run`, which has no other reader: why it stopped this instance."""
 
-DIAGNOSIS_FILE = "diagnosis.json"
+DIAGNOSIS_FILE = "diagnosis.json.z"
 """In ``runtime.d``: the rules of the failure diagnosis."""
 
 STATE_FILE = "rendezvous-state.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE, UNKNOWN
@@ -25,6 +26,7 @@ CONSEQUENCES = frozenset(
 """Classes of instances that fail because another one failed."""
 
 _EVIDENCE_CHARS = 200
+_TABLE_BYTES = 16 << 20
 _RETRY_ADVICE = {"after_fix": "do not run it again before that"}
 _WHOSE = {
     "user": "the job's own",
@@ -35,11 +37,11 @@ _WHOSE = {
 }
 
 
-def parse_table(text: bytes) -> Table | None:
-    """Parse a table of rules; None if it is not usable."""
+def parse_table(packed: bytes) -> Table | None:
+    """Parse a table of rules that init wrote: JSON, compressed by zlib; None if it is not usable."""
     try:
-        return Table(json.loads(text))
-    except (RecursionError, ValueError, KeyError, TypeError, AttributeError):
+        return Table(json.loads(zlib.decompressobj().decompress(packed, _TABLE_BYTES)))
+    except (RecursionError, ValueError, KeyError, TypeError, AttributeError, zlib.error):
         return None
 
 

@@ -132,7 +132,7 @@ class Rules:
 
 
 def compiled(content: Content, problems: Problems) -> bytes:
-    """What init writes to ``diagnosis.json`` in ``runtime.d``.
+    """The rules as JSON.
 
     Args:
         content: the content roots.

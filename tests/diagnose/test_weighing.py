@@ -20,6 +20,7 @@ from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
+from pairun.playbook.readyrules import packed
 from pairun.playbook.rules import Rules
 from tests.diagnose.cases import FAILED, HEALTHY, STEPS, TRACE, WATCHDOG
 from tests.effort import cases
@@ -532,9 +533,9 @@ def test_several_logs_name_the_one_that_tells_the_cause(table: Table) -> None:
 def test_the_end_of_a_container_has_it_in_three_lines(rules: Rules) -> None:
     """From the table that init left; without one there is nothing to say, and nothing fails."""
     assert parse_table(b"") is None
-    assert parse_table(b"[1]") is None
+    assert parse_table(packed(b"[1]")) is None
     data = {**rules.data(), "exit_codes": {"gpu_oom": 20, "user_code_error": 21}}
-    read = parse_table(json.dumps(data).encode())
+    read = parse_table(packed(json.dumps(data).encode()))
     assert read is not None
     found = why(read, (TRACE + _OOM).encode(), Circumstances(exit_code=1), 1.0)
     assert (len(in_words(found)), exit_code_of(found, read)) == (3, 20)

@@ -16,6 +16,7 @@ import yaml
 from pairun.base.paths import STOP_NOTE
 from pairun.errors import Problems
 from pairun.playbook.content import open_content
+from pairun.playbook.readyrules import packed
 from pairun.playbook.rules import compiled
 
 MISSING = "echo \"ModuleNotFoundError: No module named 'frobnicate'\" >&2; exit 1"
@@ -39,7 +40,7 @@ class Rules:
         problems = Problems()
         data = compiled(open_content(roots, {}), problems)
         assert list(problems) == []
-        (self.volume.files / "diagnosis.json").write_bytes(data)
+        (self.volume.files / "diagnosis.json.z").write_bytes(packed(data))
 
     @property
     def message(self) -> Any:
@@ -205,17 +206,18 @@ def test_errexit_ends_a_script_without_a_word(
     "spoil",
     [
         lambda p: p.unlink(),
-        lambda p: p.write_text("{"),
-        lambda p: p.write_text('{"schema": 99}'),
-        lambda p: p.write_bytes(b"\xff"),
+        lambda p: p.write_bytes(p.read_bytes()[:1000]),
+        lambda p: p.write_bytes(packed(b'{"schema": 99}')),
+        lambda p: p.write_bytes(packed(b"\xff")),
+        lambda p: p.write_text("{}"),
     ],
-    ids=["missing", "torn", "of another version", "no text"],
+    ids=["missing", "torn", "of another version", "no text", "not compressed"],
 )
 def test_rules_that_cannot_be_read_cost_nothing_else(
     volume: Any, start: Any, rules: Rules, spoil: Callable[[pathlib.Path], None]
 ) -> None:
     """The exit code and the rest of the message stand."""
-    spoil(rules.volume.files / "diagnosis.json")
+    spoil(rules.volume.files / "diagnosis.json.z")
     volume.command(MISSING)
     assert start(**rules.env).end() == 1
     assert "diagnosis" not in rules.message

@@ -6,6 +6,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import zlib
 
 import pytest
 
@@ -13,16 +14,16 @@ from pairun.diagnose.table import Table
 from pairun.errors import Problems
 from pairun.playbook import readyrules
 from pairun.playbook.content import open_content
-from pairun.playbook.readyrules import made_rules, ready_rules
+from pairun.playbook.readyrules import made_rules, packed, ready_rules
 
 
 @pytest.fixture
 def ready(tmp_path: pathlib.Path) -> pathlib.Path:
-    """What ``pairun export rules`` prints, as an image's build keeps it."""
+    """What ``pairun export rules`` prints, compressed as in an image."""
     argv = [sys.executable, "-m", "pairun", "export", "rules"]
     done = subprocess.run(argv, capture_output=True, check=True)
-    path = tmp_path / "rules.json"
-    path.write_bytes(done.stdout)
+    path = tmp_path / "rules.json.z"
+    path.write_bytes(packed(done.stdout))
     return path
 
 
@@ -47,7 +48,7 @@ def test_the_same_rules_are_not_made_again(
     """What PID 1 gets is what the image has, and can be used."""
     found, made = _rules(ready, [], monkeypatch)
     assert (found, made) == (ready.read_bytes(), False)
-    assert Table(json.loads(found)).rules
+    assert Table(json.loads(zlib.decompress(found))).rules
 
 
 def test_a_clusters_own_rules_are_made(
@@ -58,16 +59,18 @@ def test_a_clusters_own_rules_are_made(
     (tmp_path / "root" / "diagnosis" / "codes.yaml").write_text("exit_codes: {gpu_oom: 221}\n")
     found, made = _rules(ready, [str(tmp_path / "root")], monkeypatch)
     assert made
-    assert Table(json.loads(found)).exit_codes == {"gpu_oom": 221}
+    assert Table(json.loads(zlib.decompress(found))).exit_codes == {"gpu_oom": 221}
 
 
-@pytest.mark.parametrize("spoiled", [b"", b"{}", b'{"made_of":"' + b"0" * 64 + b'",'])
+@pytest.mark.parametrize(
+    "spoiled", [b"", packed(b"{}"), packed(b'{"made_of":"' + b"0" * 64 + b'",')]
+)
 def test_others_are_not_used(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, spoiled: bytes
 ) -> None:
     """A file of another version, or of none, counts for nothing; nor does one that is missing."""
-    (tmp_path / "rules.json").write_bytes(spoiled)
-    for path in (tmp_path / "rules.json", tmp_path / "nothing"):
+    (tmp_path / "rules.json.z").write_bytes(spoiled)
+    for path in (tmp_path / "rules.json.z", tmp_path / "nothing"):
         found, made = _rules(path, [], monkeypatch)
         assert made
-        assert Table(json.loads(found)).rules
+        assert Table(json.loads(zlib.decompress(found))).rules
