@@ -1,40 +1,39 @@
-"""Scores the diagnosis on labelled logs, and repeats the measurement of a statistical second opinion.
+"""Scores the diagnosis on labelled logs, and measures what similar messages add to the rules.
 
-Without arguments it uses what the project keeps: labels, hashed features and the rules' last answers.
+Without arguments it uses what the project keeps: labels, the rules' last answers, and messages.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import pathlib
 import sys
 from collections.abc import Iterable, Sequence
 
 from benchmarks.diagnosis import stored
-from benchmarks.diagnosis.features import decisive_lines, features_of
-from benchmarks.diagnosis.labelled import Label, LabelledLog, labelled_logs
+from benchmarks.diagnosis.labelled import LabelledLog, labelled_logs
+from benchmarks.diagnosis.messages import messages_of_rules, written_messages
 from benchmarks.diagnosis.scoring import score_lines
 from benchmarks.diagnosis.stored import Answer
-from benchmarks.diagnosis.training import Example
 from benchmarks.diagnosis.validation import (
-    accuracy_lines,
-    final,
-    gain_lines,
-    guesses,
-    guesses_beyond,
+    DEADLINE_S,
+    by_writers,
+    cases,
+    change_lines,
+    classifier_of,
 )
+from pairun.diagnose import classifier
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
 from pairun.errors import Problems
 from pairun.playbook.content import open_content
-from pairun.playbook.rules import read_rules
+from pairun.playbook.rules import Rules, read_rules
 from pairun.report.problems import print_problems
 from pairun.secrets.vault import Vault
 
-_DEADLINE_S = 60.0
+_WEIGHTS = pathlib.Path(classifier.__file__).parent / classifier.WEIGHTS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,55 +44,46 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", action="append", default=[], metavar="DIR",
                         help="a content root with further rules")  # fmt: skip
     parser.add_argument("--keep", action="store_true",
-                        help="store labels, features and answers, without texts, in the project")  # fmt: skip
+                        help="store labels and answers, without texts, in the project")  # fmt: skip
+    parser.add_argument("--train", action="store_true",
+                        help="write the weights of the classifier of messages, and end")  # fmt: skip
     args = parser.parse_args(argv)
+    problems = Problems()
+    rules = read_rules(open_content(args.root, os.environ), problems)
+    print_problems(problems, Vault())
+    if args.train:
+        _WEIGHTS.write_bytes(classifier_of([*written_messages(), *messages_of_rules(rules)]))
+        print(f"{_WEIGHTS}: {_WEIGHTS.stat().st_size} bytes")
+        return 0
     if not args.labels:
-        return _print_stored()
+        return _print_stored(rules)
     logs = [each for file in args.labels for each in labelled_logs(file)]
     labels = [each.label for each in logs]
-    problems = Problems()
-    table = read_rules(open_content(args.root, os.environ), problems).table()
-    print_problems(problems, Vault())
+    table = rules.table()
     answers = {each.label.id: answer_of(each, table) for each in logs}
-    features = [features_of(decisive_lines(each.logs)) for each in logs]
     if args.keep:
         stored.write_labels(labels)
-        stored.write_features(features)
         stored.write_answers(answers)
-    known = examples_of(stored.read_labels(), stored.read_features())
-    guessed = guesses_beyond(known, examples_of(labels, features))
     _print(score_lines(labels, answers))
-    _print(("", *accuracy_lines(labels, guessed), "", *gain_lines(labels, answers, guessed)))
+    known = classifier.read_classifier()
+    if known is not None:
+        _print(("", *change_lines(list(cases(logs, table, known)))))
     return 0
 
 
-def _print_stored() -> int:
-    """Repeat the cross-validation and the training with what the project keeps."""
-    labels = stored.read_labels()
-    examples = examples_of(labels, stored.read_features())
-    guessed = guesses(examples)
-    now, unseen = stored.read_answers(stored.NOW), stored.read_answers(stored.UNSEEN)
-    _print(score_lines(labels, now))
-    _print(("", *accuracy_lines(labels, guessed)))
-    _print(("", "rules as they are:", *gain_lines(labels, now, guessed)))
-    head = "rules as they were before anyone had read these logs:"
-    _print(("", head, *gain_lines(labels, unseen, guessed)))
-    weights = final(examples)
-    print(f"\nthe weights: {len(weights)} bytes, SHA-256 {hashlib.sha256(weights).hexdigest()}")
+def _print_stored(rules: Rules) -> int:
+    """Print the stored scores, and what messages change that did not train the classifier."""
+    _print(score_lines(stored.read_labels(), stored.read_answers(stored.NOW)))
+    asked = by_writers(written_messages(), messages_of_rules(rules), rules.table())
+    _print(("", "messages, by a classifier without their writer's:", *change_lines(list(asked))))
     return 0
 
 
 def answer_of(each: LabelledLog, table: Table) -> Answer:
-    """What the rules say of a log."""
+    """What the diagnosis says of a log."""
     facts = Circumstances(exit_code=each.label.exit_code)
-    said = diagnose(each.logs, table, facts, _DEADLINE_S)
+    said = diagnose(each.logs, table, facts, DEADLINE_S)
     return Answer(said.klass, said.confidence, said.source, said.retry or "")
-
-
-def examples_of(labels: Sequence[Label], features: Sequence[tuple[int, ...]]) -> list[Example]:
-    """The examples to train with."""
-    pairs = zip(labels, features, strict=True)
-    return [Example(each, label.klass, label.group) for label, each in pairs]
 
 
 def _print(lines: Iterable[str]) -> None:

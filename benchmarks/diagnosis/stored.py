@@ -1,18 +1,16 @@
-"""What the project keeps of labelled logs: labels, sources, hashed features and the rules' answers; no texts."""
+"""What the project keeps of labelled logs: labels, sources and the rules' answers; no texts."""
 
 from __future__ import annotations
 
 import csv
-import lzma
 import pathlib
-import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from benchmarks.diagnosis.labelled import Label
 
 DATA = pathlib.Path(__file__).parent / "data"
-_LABELS, _FEATURES = "labels.csv", "features.xz"
+_LABELS = "labels.csv"
 
 NOW = "answers.csv"
 """The answers of the rules as they are; whoever wrote them has read most of these logs."""
@@ -67,30 +65,6 @@ def _label(row: Mapping[str, str]) -> Label:
         group=row["group"],
         text_set=row["text_set"],
     )
-
-
-def write_features(features: Sequence[Sequence[int]], folder: pathlib.Path = DATA) -> None:
-    """Write the features of each log, in the order of the labels: count, then differences, of 16 bits."""
-    numbers: list[int] = []
-    for each in features:
-        numbers.append(len(each))
-        numbers += [b - a for a, b in zip((0, *each), each, strict=False)]
-    packed = struct.pack(f"<{len(numbers)}H", *numbers)
-    (folder / _FEATURES).write_bytes(lzma.compress(packed, preset=9 | lzma.PRESET_EXTREME))
-
-
-def read_features(folder: pathlib.Path = DATA) -> list[tuple[int, ...]]:
-    """The features of each log, in the order of the labels."""
-    packed = lzma.decompress((folder / _FEATURES).read_bytes())
-    numbers = iter(struct.unpack(f"<{len(packed) // 2}H", packed))
-    features = []
-    for count in numbers:
-        at, each = 0, []
-        for _ in range(count):
-            at += next(numbers)
-            each.append(at)
-        features.append(tuple(each))
-    return features
 
 
 def write_answers(answers: Mapping[str, Answer], folder: pathlib.Path = DATA) -> None:

@@ -1,66 +1,59 @@
-"""Trains the classifier: the same logs in the same order give the same bytes."""
+"""Trains the classifier: the same messages in the same order give the same bytes."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from benchmarks.diagnosis.classifier import IDF_UNITS, SCHEMA
-from benchmarks.diagnosis.features import BITS
+from pairun.diagnose.classifier import RARENESS_UNITS, SCHEMA, WEIGHT_UNITS
+from pairun.diagnose.wording import BITS
 
-TEMPERATURES = (5, 10, 15, 20, 25, 30, 35, 40)
-_DEFAULT_TEMPERATURE = 30
-_LEVELS = 255
+_SMOOTHING = 0.05
+_LEAST_RARENESS = 0.3
 
 
 class Example(NamedTuple):
-    """A log to train with.
+    """A message to train with.
 
     Attributes:
-        features: its hashed features.
+        features: its hashed words.
         klass: its class.
-        group: its repository.
     """
 
     features: tuple[int, ...]
     klass: str
-    group: str
 
 
-def trained(examples: Sequence[Example], temperature: int = _DEFAULT_TEMPERATURE) -> bytes:
-    """The data of a classifier.
+def trained(examples: Sequence[Example]) -> bytes:
+    """The data of a classifier; see `pairun.diagnose.classifier.Classifier`.
 
     Args:
-        examples: the logs.
-        temperature: see `best_temperature`.
+        examples: the messages.
     """
     rareness = _rareness(examples)
     sums: dict[str, defaultdict[int, float]] = {}
     for each in examples:
-        values = [(f, rareness[f]) for f in each.features if f in rareness]
-        length = math.sqrt(sum(v * v for _, v in values)) or 1.0
-        centroid = sums.setdefault(each.klass, defaultdict(float))
-        for feature, value in values:
-            centroid[feature] += value / length
+        length = math.sqrt(sum(rareness[f] ** 2 for f in each.features)) or 1.0
+        of_class = sums.setdefault(each.klass, defaultdict(float))
+        for feature in each.features:
+            of_class[feature] += rareness[feature] / length
     classes = sorted(sums)
-    squares: list[int] = []
+    bases = []
     entries: defaultdict[int, bytearray] = defaultdict(bytearray)
     for number, klass in enumerate(classes):
-        most = max(sums[klass].values(), default=1.0)
-        weights = {f: round(_LEVELS * v / most) for f, v in sums[klass].items()}
-        squares.append(sum(w * w for w in weights.values()))
-        for feature, weight in weights.items():
+        bases.append(math.log(_SMOOTHING / (sum(sums[klass].values()) + _SMOOTHING * (1 << BITS))))
+        for feature, total in sums[klass].items():
+            weight = min(round(WEIGHT_UNITS * math.log(total / _SMOOTHING + 1)), 255)
             if weight:
                 entries[feature] += bytes((number, weight))
     header = {
         "schema": SCHEMA,
         "bits": BITS,
-        "temperature": temperature,
         "classes": classes,
-        "squares": squares,
+        "bases": [round(base, 4) for base in bases],
     }
     features = range(1 << BITS)
     return b"".join(
@@ -73,26 +66,14 @@ def trained(examples: Sequence[Example], temperature: int = _DEFAULT_TEMPERATURE
     )
 
 
-def best_temperature(cosines: Sequence[Mapping[str, float]], classes: Sequence[str]) -> int:
-    """The temperature that makes the true classes likeliest.
-
-    Args:
-        cosines: of logs that the classifier was not trained with.
-        classes: the true class of each.
-    """
-
-    def likelihood(temperature: int) -> float:
-        total = 0.0
-        for scores, klass in zip(cosines, classes, strict=True):
-            powers = {k: math.exp(temperature * cosine) for k, cosine in scores.items()}
-            total += math.log(max(powers.get(klass, 0.0) / sum(powers.values()), 1e-9))
-        return total
-
-    return max(TEMPERATURES, key=likelihood)
-
-
 def _rareness(examples: Sequence[Example]) -> dict[int, int]:
-    """How rare each feature is that several logs have, 1 to 255."""
+    """How rare each feature is, 1 to 255."""
     seen = Counter(feature for each in examples for feature in each.features)
-    rare = {f: math.log((len(examples) + 1) / (n + 1)) + 0.1 for f, n in seen.items() if n > 1}
-    return {f: min(max(round(IDF_UNITS * value), 1), 255) for f, value in rare.items()}
+    return {
+        f: _in_units(math.log((len(examples) + 1) / (seen[f] + 1)) + _LEAST_RARENESS)
+        for f in range(1 << BITS)
+    }
+
+
+def _in_units(rareness: float) -> int:
+    return min(max(round(RARENESS_UNITS * rareness), 1), 255)

@@ -54,7 +54,8 @@ def why(table: Table, log: bytes, facts: Circumstances, deadline_s: float) -> Di
         facts: known besides the log.
         deadline_s: limit for the diagnosis, in seconds.
     """
-    return diagnose([Log(log, "log")], table, facts, deadline_s)
+    # the weights of similar messages are not in the bundle
+    return diagnose([Log(log, "log")], table, facts, deadline_s, guesses=False)
 
 
 def exit_code_of(diagnosis: Diagnosis, table: Table) -> int | None:

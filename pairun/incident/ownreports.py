@@ -158,7 +158,8 @@ def diagnosis_of_task(
         where: the evidence.
         deadline_s: limit for the search, in seconds of CPU time.
     """
-    shown = diagnose([Log(failure.message.encode())], table, None, deadline_s, process_time)
+    log = Log(failure.message.encode())
+    shown = diagnose([log], table, None, deadline_s, process_time, guesses=False)
     klass = shown.klass
     if klass in (NONE, UNKNOWN):
         klass = _BY_MODULE.get(failure.module, "container_setup_error")

@@ -198,7 +198,8 @@ def _of_message(message: str, report: PodReport, table: Table, deadline_s: float
     if (failure := failed_task_in(message)) is not None:
         where = Evidence(report.file, report.line, f"Pod {report.name}: {failure.message}")
         return diagnosis_of_task(failure, table, where, deadline_s)
-    shown = diagnose([Log(message.encode(), report.file)], table, None, deadline_s, process_time)
+    log = Log(message.encode(), report.file)
+    shown = diagnose([log], table, None, deadline_s, process_time, guesses=False)
     return shown._replace(evidence=tuple(e._replace(line=report.line) for e in shown.evidence))
 
 

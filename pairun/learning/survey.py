@@ -123,7 +123,7 @@ def judged_logs(
             unread.append((file.name, e.strerror or str(e)))
             continue
         log = decoded(reading.log)
-        diagnosis = diagnose([log], table, facts, DEADLINE_S)
+        diagnosis = diagnose([log], table, facts, DEADLINE_S, guesses=False)
         yield JudgedLog(log, file.within, diagnosis)
 
 

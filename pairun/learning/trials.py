@@ -70,7 +70,7 @@ def try_rules(
             log = judged.log
             if not learned.matches(log):
                 continue
-            after = diagnose([log], learned.joined, facts, DEADLINE_S)
+            after = diagnose([log], learned.joined, facts, DEADLINE_S, guesses=False)
             if not is_explained(log, judged.diagnosis):
                 explained[after.rule] += after.rule in filled
             elif after.klass != judged.diagnosis.klass:
@@ -118,7 +118,8 @@ class _Learned:
         log = Log(text.encode())
         if not self.matches(log):
             return
-        before, after = diagnose([log], self.known), diagnose([log], self.joined)
+        before = diagnose([log], self.known, guesses=False)
+        after = diagnose([log], self.joined, guesses=False)
         if before.klass not in (UNKNOWN, after.klass):
             self.refuse(after.rule, before.klass, after.klass, what)
 

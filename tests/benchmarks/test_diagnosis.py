@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 
@@ -10,34 +9,37 @@ import pytest
 
 from benchmarks.diagnosis import __main__ as command
 from benchmarks.diagnosis import stored
-from benchmarks.diagnosis.classifier import Guess
-from benchmarks.diagnosis.features import BITS, features_of
 from benchmarks.diagnosis.labelled import Label
+from benchmarks.diagnosis.messages import Message, messages_of_rules, written_messages
 from benchmarks.diagnosis.stored import Answer
-from benchmarks.diagnosis.training import Example
-from benchmarks.diagnosis.validation import final, gain, guesses, guesses_beyond
+from benchmarks.diagnosis.validation import Case, by_writers, change, classifier_of
+from pairun.diagnose import classifier
 from pairun.diagnose.classes import CLASSES
-
-
-def _examples(group: str) -> list[Example]:
-    texts = {"gpu_oom": "CUDA ran out of memory", "disk_full": "no space left on the disk"}
-    return [
-        Example(features_of([f"{text} {n}"]), klass, f"{group}/{n}")
-        for klass, text in texts.items()
-        for n in range(8)
-    ]
+from pairun.errors import Problems
+from pairun.playbook.content import Content, built_in_root
+from pairun.playbook.rules import read_rules
 
 
 def test_what_is_kept_is_complete() -> None:
-    """Each label has its features, its source and both answers; its class is one of pairun's."""
-    labels, features = stored.read_labels(), stored.read_features()
-    assert len(labels) == len(features) > 500
+    """Each label has its source and both answers; its class is one of pairun's."""
+    labels = stored.read_labels()
+    assert len(labels) > 500
     assert {each.klass for each in labels} <= CLASSES.keys()
     assert all(each.source and each.group for each in labels)
     names = {each.id for each in labels}
     assert len(names) == len(labels)
     for answers in (stored.read_answers(stored.NOW), stored.read_answers(stored.UNSEEN)):
         assert answers.keys() == names
+
+
+def test_the_messages_are_complete() -> None:
+    """Each has a class of pairun's and a writer; none is there twice."""
+    messages = written_messages()
+    assert len(messages) > 3000
+    assert {each.klass for each in messages} <= CLASSES.keys()
+    assert {klass for each in messages for klass in each.also} <= CLASSES.keys()
+    assert all(each.writer and each.text.strip() for each in messages)
+    assert len({each.text for each in messages}) == len(messages)
 
 
 @pytest.mark.parametrize("text_set", ["unseen-1", "unseen-2"])
@@ -56,46 +58,52 @@ def test_what_is_kept_of_unseen_logs_is_complete(text_set: str) -> None:
 
 @pytest.mark.slow
 def test_training_repeats_bit_for_bit() -> None:
-    """What is kept gives the weights that were measured."""
-    examples = command.examples_of(stored.read_labels(), stored.read_features())
-    assert hashlib.sha256(final(examples)).hexdigest().startswith("13a635b37d12db0a")
+    """The same messages give the same weights, of the size and the classes of those in use."""
+    rules = read_rules(Content([built_in_root()]), Problems())
+    messages = [*written_messages(), *messages_of_rules(rules)]
+    weights = classifier_of(messages)
+    assert weights == classifier_of(messages)
+    used = (Path(classifier.__file__).parent / classifier.WEIGHTS).read_bytes()
+    assert 0.9 < len(used) / len(weights) < 1.1
+    assert json.loads(used.partition(b"\n")[0])["classes"] == sorted({m.klass for m in messages})
 
 
-def test_labels_features_and_answers_are_read_as_they_were_written(tmp_path: Path) -> None:
+def test_labels_and_answers_are_read_as_they_were_written(tmp_path: Path) -> None:
     """Also empty ones, and those with separators."""
     labels = [Label("a", "hang", ("none", "host_oom"), "retry", 'a, "b"', "file", 137, "u", "g", "s"), Label("b", "none")]  # fmt: skip
-    features = [(0, 5, (1 << BITS) - 1), ()]
     answers = {"a": Answer("hang", 0.5, "Slurm", ""), "b": Answer("none", 0.9, "", "never")}
     stored.write_labels(labels, tmp_path)
-    stored.write_features(features, tmp_path)
     stored.write_answers(answers, tmp_path)
     assert stored.read_labels(tmp_path) == labels
-    assert stored.read_features(tmp_path) == features
     assert stored.read_answers(stored.NOW, tmp_path) == answers
 
 
-def test_a_repository_never_trains_for_itself() -> None:
-    """A class that only one repository has is never guessed for it."""
-    examples = [*_examples("a"), Example(features_of(["the flux is low"]), "hang", "b")]
-    guessed = guesses(examples)
-    assert [g.klass for g in guessed[:-1]] == [e.klass for e in examples[:-1]]
-    assert guessed[-1].klass != "hang"
-    known = [*_examples("a"), *_examples("c"), examples[-1]]
-    assert guesses_beyond(known, [examples[-1]])[0].klass != "hang"
-    assert guesses_beyond(known, _examples("d"))[0].klass == "gpu_oom"
-
-
-def test_what_a_guess_changes() -> None:
-    """Below the threshold it abstains; acceptable classes are right."""
-    label = Label("a", "hang", ("node_stuck",))
-    wrong, right = Answer("host_oom", 0.5, "", ""), Answer("hang", 0.5, "", "")
-    cases = [
-        (label, wrong, Guess("node_stuck", 0.8)),
-        (label, right, Guess("host_oom", 0.8)),
-        (label, wrong, Guess("hang", 0.3)),
-        (label, wrong, Guess("host_oom", 0.9)),
+def test_a_writer_never_trains_for_itself() -> None:
+    """A message of which only its own writer knows the words is not guessed."""
+    table = read_rules(Content([built_in_root()]), Problems()).table()
+    text = "the flux of the plasma cannot be held"
+    others = [
+        Message("all is well", "none", (), "b"),
+        Message("the mixer wants another flavour", "config_error", (), "b"),
     ]
-    assert gain(cases, 0.5) == (2, 1, 1)
+    own = Message(text, "device_busy", (), "a")
+    known = [*others, Message(f"{text} now", "device_busy", (), "b")]
+    for messages, guessed in ((others, False), (known, True)):
+        cases = by_writers([own, *messages], [], table)
+        assert [c.guessed == "device_busy" for c in cases if c.label.group == "a"] == [guessed]
+
+
+def test_what_guesses_change() -> None:
+    """Acceptable classes are right; an abstention changes nothing."""
+    label, healthy = Label("a", "hang", ("node_stuck",)), Label("b", "none")
+    cases = [
+        Case(label, "unknown", "node_stuck"),
+        Case(label, "none", "hang"),
+        Case(label, "hang", "host_oom"),
+        Case(label, "unknown", "unknown"),
+        Case(healthy, "none", "hang"),
+    ]
+    assert change(cases) == (5, 4, 2, 2, -1, 1)
 
 
 @pytest.mark.slow
@@ -113,3 +121,4 @@ def test_own_labelled_logs_are_scored(tmp_path: Path, capsys: pytest.CaptureFixt
     out = capsys.readouterr().out
     assert "set own                          3   66.7%             100.0%" in out
     assert "false alarms: 0 of 1 healthy logs" in out
+    assert "rules say " in out
