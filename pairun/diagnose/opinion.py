@@ -59,7 +59,7 @@ _MILD = re.compile(
 """A logger's mild level."""
 
 _FRAME = re.compile(
-    r"^(?:frame )?#\d+:? |^PC: @|^\s+at [\w.$<>]+\(|^[*=-]{4,}|^@ +0x|^ *\d+: 0x[0-9a-f]+ |^\s*\d+ +\S+ +0x"
+    r"^(?:frame )?#\d+:? |^PC: @|^\s+at [\w.$<>]+\(|^[*=-]{3,}|^@ +0x|^ *\d+: 0x[0-9a-f]+ |^\s*\d+ +\S+ +0x"
 )
 """A line of a native stack, or a ruler."""
 
