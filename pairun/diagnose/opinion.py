@@ -76,13 +76,13 @@ class Asked(NamedTuple):
     priors: dict[str, float]
 
 
-OF_NONE = Asked(0.35, {NONE: 2.0})
+OF_NONE = Asked(0.6, {NONE: 2.0})
 """Rules find no failure, and the log's end does not show success."""
 
-OF_UNKNOWN = Asked(0.25, {})
+OF_UNKNOWN = Asked(0.35, {})
 """Rules find a failure without a cause."""
 
-OF_EXCEPTION = Asked(0.6, {_EXCEPTION: 4.5})
+OF_EXCEPTION = Asked(0.75, {_EXCEPTION: 4.5})
 """Rules find an exception of unknown kind."""
 
 
@@ -181,10 +181,7 @@ def _messages(
                 p and not _is_mild(line) and not surroundings.served_doubt(line, is_cause=False)
                 for p, line in zip(possible, tail, strict=True)
             ]
-        complaints = [_COMPLAINT.search(line.text) is not None for line in tail]
-        if any(complaints) or len(tail) > _VERY_LAST:
-            possible = [p and c for p, c in zip(possible, complaints, strict=True)]
-        if asked is OF_UNKNOWN or len(tail) <= _VERY_LAST or _ends_in_complaints(tail):
+        if asked is OF_UNKNOWN or _ends_in_complaints(tail):
             messages += [_message(each.log, tail, n) for n, p in enumerate(possible) if p]
     return messages
 
@@ -196,9 +193,10 @@ def _ends_in_complaints(tail: Sequence[Line]) -> bool:
 
 
 def _may_explain(line: Line, log: Log, table: Table) -> bool:
-    """Whether a line may be a message of which rules know nothing."""
+    """Whether a line may be a complaint of which rules know nothing."""
     return (
-        len(telling_words(line.text)) >= _FEW_WORDS
+        _COMPLAINT.search(line.text) is not None
+        and len(telling_words(line.text)) >= _FEW_WORDS
         and HEADER not in line.text
         and not _FRAME.search(line.text)
         and not is_answered(line)
