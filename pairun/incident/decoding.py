@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from pairun.incident.layouts import are_names, with_names
 from pairun.incident.numbered import NumberedLog, Runs
+from pairun.incident.records import numbers, one_each_line
+from pairun.incident.sections import with_sections
 
 _HEAD_BYTES = 1 << 16
 _CRI = re.compile(
@@ -31,10 +33,6 @@ _RANKS = ("rank", "global_rank", "process_index", "worker_id")
 _INNER = ("jsonPayload", "_source")
 """Where Google Cloud's logging and Elasticsearch keep a program's own fields."""
 
-_SPREAD = re.compile(rb"\[\s*\{|\{\s*\n")
-"""How objects begin that are an array, or have several lines."""
-
-_BETWEEN = re.compile(r"[\s,\[\]]*(?=\{)")
 _MAX_JUDGED = 500
 _MAX_DEPTH = 3
 _EPOCH = re.compile(r"1\d{9}(?:\.\d+)?|1\d{12}|1\d{15}|1\d{18}")
@@ -46,42 +44,13 @@ _NAME = re.compile(r"[\w.-]{1,253}")
 def decoded(log: NumberedLog) -> NumberedLog:
     """A log as its program printed it; line numbers remain those of the file."""
     head = log.data[:_HEAD_BYTES].lstrip()
-    if _SPREAD.match(head) and (spread := _one_each_line(log)) is not None:
-        log, head = spread, spread.data[:_HEAD_BYTES]
+    if (records := one_each_line(log)) is not None:
+        log, head = records, records.data[:_HEAD_BYTES]
     if b"{" in head and _is_json_lines(head):
         return _from_json(log)
     if b" P " in head and _CRI.search(head):
         return _whole_lines(log)
-    return with_names(log)
-
-
-def _one_each_line(log: NumberedLog) -> NumberedLog | None:
-    """The objects of a JSON array, or that follow each other, as one line each; None without any."""
-    text = log.data.decode("utf-8", "replace")
-    decoder = json.JSONDecoder()
-    number_of = _numbers(log)
-    lines: list[bytes] = []
-    runs = Runs()
-    at, index = 0, 0
-    while match := _BETWEEN.match(text, at):
-        index += text.count("\n", at, match.end())
-        at = match.end()
-        try:
-            record, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            # a part is missing: go on with the next object that is indented as this one
-            indent = text[text.rfind("\n", 0, at) + 1 : at]
-            end = text.find(f"\n{indent}{{", at)
-            if end < 0:
-                break
-            index += text.count("\n", at, end)
-            at = end
-            continue
-        lines.append(json.dumps(record).encode())
-        runs.repeat(number_of(index), 1)
-        index += text.count("\n", at, end)
-        at = end
-    return NumberedLog(b"\n".join(lines), log.name, runs.runs) if len(lines) > 1 else None
+    return with_names(with_sections(log))
 
 
 def _is_json_lines(head: bytes) -> bool:
@@ -113,7 +82,7 @@ def _message(record: Mapping[str, Any]) -> str | None:
 def _from_json(log: NumberedLog) -> NumberedLog:
     lines: list[bytes] = []
     runs = Runs()
-    number_of = _numbers(log)
+    number_of = numbers(log)
     writer = _writer_field(log)
     open_line = False
     for index, raw in enumerate(log.data.split(b"\n")):
@@ -227,7 +196,7 @@ def _whole_lines(log: NumberedLog) -> NumberedLog:
     """Join the lines that CRI split (flag ``P``); a joined line keeps its first part's number."""
     lines: list[bytes] = []
     runs = Runs()
-    number_of = _numbers(log)
+    number_of = numbers(log)
     partial = False
     for index, raw in enumerate(log.data.split(b"\n")):
         words = raw.split(b" ", 3)
@@ -239,18 +208,3 @@ def _whole_lines(log: NumberedLog) -> NumberedLog:
             runs.add(number_of(index))
         partial = is_cri and words[2] == b"P"
     return NumberedLog(b"\n".join(lines), log.name, runs.runs)
-
-
-def _numbers(log: NumberedLog) -> Callable[[int], int]:
-    """A function from a line's index to its number in the file; call it in ascending order."""
-    runs = [*log.runs, (1 << 62, 0)]
-    at = 0
-
-    def number_of(index: int) -> int:
-        nonlocal at
-        while runs[at + 1][0] <= index:
-            at += 1
-        start, number = runs[at]
-        return number + index - start
-
-    return number_of

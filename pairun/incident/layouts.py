@@ -52,6 +52,10 @@ _DIGITS = re.compile(r"\d+")
 _RANDOM = re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}$")
 """The random ending of a Pod's name (k8s.io/apimachinery, ``util/rand``)."""
 
+_NUMBER = re.compile(rb"(\d{1,5})(?:\t|\|[\w.-]{1,40} *\| ?)")
+_NUMBER_OF_LINE = re.compile(rb"(?m)^" + _NUMBER.pattern)
+"""The number of a process before a line: GNU parallel's ``--tag``, PM2."""
+
 _STAMPED = re.compile(rb"\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d")
 _COLUMN = re.compile(
     rb"(?i)(?:^|[\s\[(|,])(?:(?:global[_ ]?)?r(?:ank)?|worker|proc(?:ess)?|replica|trainer|task)"
@@ -103,6 +107,8 @@ def with_names(log: NumberedLog) -> NumberedLog:
         return log
     if (layout := _layout_of(sample)) is not None:
         return _rewritten(log, layout)
+    if _are_numbered(sample):
+        return _with_numbers(log)
     return _with_ranks(log) if _has_column(sample) else log
 
 
@@ -242,6 +248,23 @@ def _global_ranks(processes: Iterable[tuple[str, int]]) -> Mapping[tuple[str, in
     size = max((local for _, local in known), default=0) + 1
     hosts = list(dict.fromkeys(host for host, _ in known))
     return {(host, local): hosts.index(host) * size + local for host, local in known}
+
+
+def _are_numbered(sample: Sequence[bytes]) -> bool:
+    """Whether nearly all lines begin with the number of a writer, as those of GNU parallel do."""
+    numbers = Counter(int(m[1]) for line in sample if (m := _NUMBER.match(line)))
+    return (
+        sum(numbers.values()) >= _SHARE * len(sample)
+        and len(numbers) > 1
+        and sorted(numbers) == list(range(len(numbers)))
+        and min(numbers.values()) >= _LINES_EACH
+    )
+
+
+def _with_numbers(log: NumberedLog) -> NumberedLog:
+    """A log with the rank before each line instead of the bare number."""
+    shown = _NUMBER_OF_LINE.sub(rb"[rank\1]: ", log.data)
+    return NumberedLog(shown, log.name, log.runs)
 
 
 def _has_column(sample: Sequence[bytes]) -> bool:

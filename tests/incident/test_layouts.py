@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,6 +29,10 @@ LAYOUTS: dict[str, Layout] = {
     "angles": lambda n, line: f"<trainer-{n}> {line}",
     "hosts": lambda n, line: f"dgx{n}: {line}",
     "indexed Job": lambda n, line: f"sft-{n}-{'bcdf'[n]}x7k2 main {line}",
+    "honcho": lambda n, line: f"12:04:16 trainer.{n} | {line}",
+    "GNU parallel": lambda n, line: f"{n}\t{line}",
+    "PM2": lambda n, line: f"{n}|train  | {line}",
+    "logfmt": lambda n, line: f"ts=2026-03-01T12:04:16Z pod=w-{n} msg={json.dumps(line)}",
     "local numbers": lambda n, line: f"node-{n // 2}: [{n % 2}] {line}",
 }
 

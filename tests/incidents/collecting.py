@@ -105,14 +105,14 @@ def cut_bytes(name: str, *, head: int = 0, tail: int = 0) -> Collect:
     return collect
 
 
-def under_headers(name: str) -> Collect:
-    """Put all files into one, each under the header that ``tail`` prints."""
+def under_headers(name: str, header: str = "==> {} <==\n") -> Collect:
+    """Put all files into one, each under a header with its name, by default that of ``tail``."""
 
     def collect(logs: str) -> None:
         text = b""
         for log in sorted(os.listdir(logs)):
             with open(os.path.join(logs, log), "rb") as f:
-                text += b"==> %s <==\n%s\n" % (log.encode(), f.read())
+                text += header.format(log).encode() + f.read() + b"\n"
             os.remove(os.path.join(logs, log))
         with open(os.path.join(logs, name), "wb") as f:
             f.write(text)

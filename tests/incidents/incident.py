@@ -9,13 +9,15 @@ Form = Literal[
     "plain", "cri", "docker", "gz",
     "prefixed", "labelled", "mixed", "kubectl", "stamped", "stern", "compose", "pdsh", "nodes",
     "journal", "shipped", "cloud", "loki", "journal-json", "tagged", "tailed",
+    "honcho", "parallel", "csv", "logfmt", "ci", "pm2",
 ]  # fmt: skip
 """How the output is kept: a file for each process as it is, in CRI's or Docker's form, or packed by
 gzip; or one file of all, with the process's name or number (as by ``srun --label``) before each
 line, or without; as ``kubectl logs --prefix`` prints it, also with ``--timestamps``; as stern,
 ``docker compose``, pdsh, a launcher of nodes (``node-1: [2] ...``, two ranks each) and journald
 print it; as a log shipper, Google Cloud's logging (JSON) and Loki's logcli store and print it; as
-``journalctl -o json``, Fluentd's file output and ``aws logs tail`` do."""
+``journalctl -o json``, Fluentd's file output, ``aws logs tail``, honcho, ``parallel --tag``, exports as
+CSV and in logfmt, a CI server and PM2 do."""
 
 
 class Label(NamedTuple):

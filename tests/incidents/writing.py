@@ -43,6 +43,13 @@ def write_lines(incident: Incident, lines: list[Line], logs: str) -> None:
     one |= {"stern": "stern.log", "compose": "compose.log", "pdsh": "run.log", "nodes": "all.log"}
     one |= {"journal": "journal.txt", "cloud": "downloaded-logs.jsonl", "loki": "logcli.txt"}
     one |= {"journal-json": "journal.json", "tagged": "fluentd.log", "tailed": "tail.txt"}
+    one |= {
+        "honcho": "honcho.log",
+        "parallel": "out.txt",
+        "csv": "export.csv",
+        "logfmt": "logs.txt",
+    }
+    one |= {"ci": "job-811.log", "pm2": "pm2.log"}
     texts: dict[str, list[bytes]] = {}
     for line in lines:
         skewed = line._replace(time_s=line.time_s + skews[line.process])
@@ -82,6 +89,12 @@ def _formed(form: str, line: Line, number: int) -> bytes:
         entry = {"__REALTIME_TIMESTAMP": str(int(line.time_s * 1e6)), "_HOSTNAME": line.process}
         shown = {**entry, "SYSLOG_IDENTIFIER": "train", "PRIORITY": "6", "MESSAGE": message}
         return json.dumps(shown).encode() + b"\n"
+    if form in {"csv", "logfmt"}:
+        message = line.text.decode(errors="replace").rstrip("\n")
+        if form == "csv":
+            escaped = message.replace('"', '""')
+            return f'"{stamp[:23]}Z","{line.process}","stderr","{escaped}"\n'.encode()
+        return f"ts={stamp} pod={line.process} stream=stderr msg={json.dumps(message)}\n".encode()
     if form == "labelled":
         return b"%d: %s" % (number, line.text)
     return line.text
@@ -96,6 +109,10 @@ _BEFORE: Mapping[str, Callable[[Line, str, int], str]] = {
     "journal": lambda line, stamp, n: (
         f"{_moment(line.time_s).strftime('%b %d %H:%M:%S')} {line.process} train[{4100 + n}]: "
     ),
+    "honcho": lambda line, stamp, n: f"{stamp[11:19]} trainer.{n} | ",
+    "parallel": lambda line, stamp, n: f"{n}\t",
+    "ci": lambda line, stamp, n: f"{stamp[:23]}Z 01E [{line.process}] ",
+    "pm2": lambda line, stamp, n: f"{n}|fleet  | ",
     "tagged": lambda line, stamp, n: f"{stamp} {line.process} stdout: ",
     "tailed": lambda line, stamp, n: f"{stamp[:26]}+00:00 train/default/{line.process} ",
     "loki": lambda line, stamp, n: f'{stamp[:19]}Z {{pod="{line.process}", stream="stderr"}} ',
