@@ -33,7 +33,7 @@ class Message(NamedTuple):
 
 
 def written_messages(file: pathlib.Path = WRITTEN) -> list[Message]:
-    """The messages that the project's authors wrote, without having read the rules."""
+    """The messages that the project's authors wrote, most of them before they read the rules."""
     lines = lzma.decompress(file.read_bytes()).decode().splitlines()
     records = [json.loads(line) for line in lines]
     return [Message(r["text"], r["class"], tuple(r["also"]), r["writer"]) for r in records]
