@@ -7,8 +7,8 @@ have one shape and differ in a number or a random ending, each comes back, and o
 that never change stand before it. Such lines get the form of ``kubectl logs --prefix``, which the
 rest reads.
 
-A program's own logger may print the rank in a column of its lines instead (``... E r1 failed``). The
-lines of a traceback have no column; they belong to the line before them.
+A program's own logger may print the rank in a column of its lines instead: see
+`pairun.incident.rankcolumns`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pairun.incident.numbered import NumberedLog
+from pairun.incident.rankcolumns import column_of, with_ranks
 
 _SAMPLE_BYTES = 1 << 16
 _SHARE = 0.9
@@ -34,6 +35,11 @@ _MAX_BEFORE, _MAX_AFTER = 4, 3
 
 _WORD = re.compile(rb"(\S+)(?:[ \t]|$)|[ \t]")
 _OF_TIME = re.compile(rb"[\[(]?[\d:/.,TZ+-]{1,40}[\])]?|[A-Z][a-z]{2}|UTC")
+_OF_LEVEL = re.compile(
+    rb"(?i)[\[(|]?(?:trace|debug|info|notice|warn(?:ing)?|error|critical|fatal)[\])|:]?"
+)
+"""A program's logger printed what follows a level: its own words, which may mention a worker."""
+
 _LOCAL = re.compile(rb"\[(\d{1,4})\]:?")
 _ENDS = b"[](){}<>|:,;\"'"
 _NAME = re.compile(rb"[A-Za-z][\w.]{0,60}(?:-[\w.]{1,60}){0,8}|\d{1,3}(?:[.-]\d{1,3}){3}")
@@ -55,19 +61,6 @@ _RANDOM = re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}$")
 _NUMBER = re.compile(rb"(\d{1,5})(?:\t|\|[\w.-]{1,40} *\| ?)")
 _NUMBER_OF_LINE = re.compile(rb"(?m)^" + _NUMBER.pattern)
 """The number of a process before a line: GNU parallel's ``--tag``, PM2."""
-
-_STAMPED = re.compile(rb"\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d")
-_COLUMN = re.compile(
-    rb"(?i)(?:^|[\s\[(|,])(?:(?:global[_ ]?)?r(?:ank)?|worker|proc(?:ess)?|replica|trainer|task)"
-    rb"[ =:_#-]{0,2}(\d{1,6})(?=[\s\]),|:/]|$)"
-)
-_CONTINUES = re.compile(
-    rb"[ \t]|$|(?:Original )?Traceback \(most|During handling of|The above exception was|> File "
-    rb"|(?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b"
-)
-"""How a line of a traceback begins."""
-
-_MIN_STAMPED = 6
 
 
 class _Layout(NamedTuple):
@@ -109,7 +102,8 @@ def with_names(log: NumberedLog) -> NumberedLog:
         return _rewritten(log, layout)
     if _are_numbered(sample):
         return _with_numbers(log)
-    return _with_ranks(log) if _has_column(sample) else log
+    column = column_of(sample)
+    return log if column is None else with_ranks(log, column)
 
 
 def are_names(counts: Mapping[str, int]) -> bool:
@@ -159,7 +153,7 @@ def _layout_of(sample: Sequence[bytes]) -> _Layout | None:
             names = Counter(n for each in column if (n := _name_in(each, part)))
             if sum(names.values()) >= _SHARE * len(rows) and are_names(names):
                 return _with_words_after(_Layout(word, part), rows)
-        if not _is_passed(column):
+        if not _is_passed(column) or any(map(_OF_LEVEL.fullmatch, column)):
             return None
     return None
 
@@ -265,29 +259,3 @@ def _with_numbers(log: NumberedLog) -> NumberedLog:
     """A log with the rank before each line instead of the bare number."""
     shown = _NUMBER_OF_LINE.sub(rb"[rank\1]: ", log.data)
     return NumberedLog(shown, log.name, log.runs)
-
-
-def _has_column(sample: Sequence[bytes]) -> bool:
-    """Whether nearly all lines of a program's logger show a rank, and not all the same."""
-    stamped = [line for line in sample if _STAMPED.match(line)]
-    ranks = Counter(m[1] for line in stamped if (m := _COLUMN.search(line, 0, 400)))
-    return (
-        len(stamped) >= _MIN_STAMPED
-        and sum(ranks.values()) >= _SHARE * len(stamped)
-        and len(ranks) > 1
-        and min(ranks.values()) >= _LINES_EACH
-    )
-
-
-def _with_ranks(log: NumberedLog) -> NumberedLog:
-    """A log with the rank of its logger's column before each line, also of tracebacks."""
-    shown = []
-    prefix = b""
-    for line in log.data.split(b"\n"):
-        if _STAMPED.match(line):
-            match = _COLUMN.search(line, 0, 400)
-            prefix = b"[rank%s]: " % match[1] if match else b""
-        elif not _CONTINUES.match(line):
-            prefix = b""
-        shown.append(prefix + line)
-    return NumberedLog(b"\n".join(shown), log.name, log.runs)
