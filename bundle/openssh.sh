@@ -35,6 +35,7 @@ build_openssh() {
     quietly "$CC" -O2 -fno-pie -fstack-protector-strong -Wall -I"$HERE/openssh" -c -o users.o "$HERE/openssh/users.c"
     quietly "$CC" -static -no-pie -O2 -fno-pie -fstack-protector-strong -Wall -Wl,--build-id=none \
       -o "$OPENSSH/ssh-session" "$HERE/openssh/session.c"
+    # xauth is named, since a machine without it would compile in another path.
     quietly env CFLAGS="$LIBRARY_FLAGS -include $HERE/openssh/pairun.h" CPPFLAGS="-I$PREFIX/include" \
       LDFLAGS="-static -no-pie -L$PREFIX/lib -Wl,--gc-sections -Wl,--build-id=none" \
       ./configure --host="$BUNDLE_TRIPLET" --prefix=/usr --sysconfdir=/etc/ssh --with-privsep-user=sshd \
@@ -42,7 +43,8 @@ build_openssh() {
       --without-kerberos5 --without-libedit --without-shadow --without-pie --without-hardening \
       --without-security-key-builtin --disable-pkcs11 --disable-utmp --disable-utmpx \
       --disable-wtmp --disable-wtmpx --disable-lastlog --disable-libutil \
-      --disable-pututline --disable-pututxline --with-sandbox=seccomp_filter
+      --disable-pututline --disable-pututxline --with-sandbox=seccomp_filter \
+      --with-xauth=/usr/bin/xauth
     # shellcheck disable=SC2086 # a list of words
     make_quietly $OPENSSH_SERVERS $OPENSSH_CLIENTS SSH_PROGRAM=ssh LIBS="$PWD/users.o -lcrypto -lz \
       -Wl,--wrap=getpwnam,--wrap=getpwuid,--wrap=initgroups,--wrap=setgroups,--wrap=connect,--wrap=accept"
