@@ -175,7 +175,8 @@ def of_place(place: Place) -> tuple[Evidence, ...]:
 
 def of_line(log: Log, line: Line) -> Evidence:
     """A line as evidence."""
-    return Evidence(log.name, log.number(line.at), line.shown.strip()[:_EVIDENCE_CHARS])
+    text = log.written(line.at, line.shown.strip()[:_EVIDENCE_CHARS])
+    return Evidence(log.name, log.number(line.at), text)
 
 
 def of_hit(hit: Hit) -> Evidence:
@@ -184,7 +185,7 @@ def of_hit(hit: Hit) -> Evidence:
     start = 0
     if len(shown) > _EVIDENCE_CHARS:
         start = max(len(shown) - len(hit.line.text) + hit.start - _EVIDENCE_CHARS // 4, 0)
-    text = shown[start:].strip()[:_EVIDENCE_CHARS]
+    text = hit.log.written(hit.line.at, shown[start:].strip()[:_EVIDENCE_CHARS])
     return Evidence(hit.log.name, hit.log.number(hit.line.at), text)
 
 

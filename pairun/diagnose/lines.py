@@ -89,7 +89,11 @@ def plain(raw: bytes) -> str:
     """Decode a line, without colours and control characters."""
     if len(raw) > MAX_LINE:
         raw = raw[: MAX_LINE * 3 // 4] + b" ... " + raw[-MAX_LINE // 4 :]
-    text = raw.decode("utf-8", "replace")
+    return without_escapes(raw.decode("utf-8", "replace"))
+
+
+def without_escapes(text: str) -> str:
+    """A text without colours and control characters."""
     return _ESCAPES.sub("", text) if "\x1b" in text or "\0" in text or "\b" in text else text
 
 
@@ -139,6 +143,15 @@ class Log:
     def number(self, at: int) -> int:
         """The number of the line at an offset."""
         return self._first_line + self.data.count(b"\n", 0, at)
+
+    def written(self, at: int, shown: str) -> str:
+        """What the file has of a line that is shown; all of it, unless the log was rewritten.
+
+        Args:
+            at: an offset in the line.
+            shown: the line, or a part of it.
+        """
+        return shown
 
     def first(self) -> Line:
         """The first line."""

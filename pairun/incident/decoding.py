@@ -101,7 +101,7 @@ def _from_json(log: NumberedLog) -> NumberedLog:
         shown = _shown(record, text, writer).encode("utf-8", "replace").split(b"\n")
         lines += shown
         runs.repeat(number_of(index), len(shown))
-    return NumberedLog(b"\n".join(lines), log.name, runs.runs)
+    return NumberedLog(b"\n".join(lines), log.name, runs.runs, log)
 
 
 def _writer_field(log: NumberedLog) -> tuple[str, ...]:

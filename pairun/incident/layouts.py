@@ -215,7 +215,7 @@ def _rewritten(log: NumberedLog, layout: _Layout) -> NumberedLog:
             shown.append(b"[rank%d]: %s" % (ranks[each.name, each.local], each.rest))
         else:
             shown.append(b"[pod/%s/main] %s" % (own[each.name].encode(), each.rest))
-    return NumberedLog(b"\n".join(shown), log.name, log.runs)
+    return NumberedLog(b"\n".join(shown), log.name, log.runs, log)
 
 
 def without_replica(names: Iterable[str]) -> Mapping[str, str]:
@@ -258,4 +258,4 @@ def _are_numbered(sample: Sequence[bytes]) -> bool:
 def _with_numbers(log: NumberedLog) -> NumberedLog:
     """A log with the rank before each line instead of the bare number."""
     shown = _NUMBER_OF_LINE.sub(rb"[rank\1]: ", log.data)
-    return NumberedLog(shown, log.name, log.runs)
+    return NumberedLog(shown, log.name, log.runs, log)

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import cached_property
 
-from pairun.diagnose.lines import Log
+from pairun.diagnose.lines import Log, without_escapes
+
+_WORD = re.compile(r"\S+")
+_LEAST_SHARE = 0.2
+"""The least share of a shown line that is worth showing alone."""
+
+_ADDED = re.compile(r"(?:\[pod/[^\]]*\] |\[rank\d+\]: )+")
+_MAX_TEXT = 1 << 20
 
 
 class NumberedLog(Log):
@@ -16,11 +26,55 @@ class NumberedLog(Log):
         name: the name for people.
         runs: pairs of a line's index in `data` and its number in the file, ascending; the lines after it
             follow each other in the file.
+        source: the lines of the file from which these were rewritten; None if they are the file's.
     """
 
-    def __init__(self, data: bytes, name: str, runs: Sequence[tuple[int, int]]) -> None:
+    def __init__(
+        self,
+        data: bytes,
+        name: str,
+        runs: Sequence[tuple[int, int]],
+        source: NumberedLog | None = None,
+    ) -> None:
         super().__init__(data, name)
         self.runs = runs or [(0, 1)]
+        self.source: NumberedLog | None = source and (source.source or source)
+
+    def written(self, at: int, shown: str) -> str:
+        """The part of a shown line that its file has, without what rewriting added.
+
+        That is the longest end of it that the file's line has, in JSON with its escapes.
+        """
+        if self.source is None:
+            return shown
+        text = self.source.text_of(self.number(at))
+        for word in _WORD.finditer(shown):
+            part = shown[word.start() :]
+            if len(part) < _LEAST_SHARE * len(shown):
+                break
+            if any(form in text for form in (part, json.dumps(part)[1:-1])):
+                return part
+        return _ADDED.sub("", shown)
+
+    def text_of(self, number: int) -> str:
+        """The text of the file's line with a number, without colours."""
+        last = bisect_right(self._numbers, number) - 1
+        first = max(0, last)
+        while first and self._numbers[first] == number:
+            first -= 1
+        lines = self._lines
+        start = self.runs[first][0] + max(0, number - self.runs[first][1])
+        end = self.runs[last][0] + number - self.runs[last][1] + 1
+        raw = b"\n".join(lines[start:end])[:_MAX_TEXT]
+        return without_escapes(raw.decode("utf-8", "replace"))
+
+    @cached_property
+    def _numbers(self) -> list[int]:
+        return [number for _, number in self.runs]
+
+    @cached_property
+    def _lines(self) -> list[bytes]:
+        return self.data.split(b"\n")
 
     def number(self, at: int) -> int:
         """The number of the line at an offset, in its file."""
@@ -44,7 +98,7 @@ class NumberedLog(Log):
         """The log from the line at an offset on."""
         index = self.data.count(b"\n", 0, at)
         later = [(start - index, number) for start, number in self.runs if start > index]
-        return NumberedLog(self.data[at:], self.name, [(0, self.number(at)), *later])
+        return NumberedLog(self.data[at:], self.name, [(0, self.number(at)), *later], self.source)
 
 
 class Runs:
@@ -75,4 +129,3 @@ class Runs:
         """Append lines that are one line in the file, such as a traceback in a JSON string."""
         for _ in range(count):
             self.add(number)
-            self._next = number

@@ -59,7 +59,7 @@ def split(log: NumberedLog) -> list[tuple[Writer, NumberedLog]]:
     for writer, lines, runs in parts.values():
         if writer is _NOBODY and not any(map(bytes.strip, lines)):
             continue
-        text = NumberedLog(b"\n".join(lines), log.name, runs.runs)
+        text = NumberedLog(b"\n".join(lines), log.name, runs.runs, log.source)
         is_open = writer.number is not None or (writer.rank is None and not writer.launcher)
         own = own_rank(text, is_part=True) if is_open else None
         stated = writer if own is None else writer.ranked(own)._replace(is_stated=True)

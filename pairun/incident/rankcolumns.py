@@ -95,7 +95,7 @@ def with_ranks(log: NumberedLog, words: int) -> NumberedLog:
         parts.append(re.sub(rb"(?m)^(?!\Z)", b"[rank%s]: " % match[1], block[2]))
         end = block.end()
     parts.append(column.sub(rb"[rank\1]: ", data[end:]))
-    return NumberedLog(b"".join(parts)[:-1], log.name, log.runs)
+    return NumberedLog(b"".join(parts)[:-1], log.name, log.runs, log)
 
 
 def _place(line: bytes) -> tuple[int, bytes] | None:

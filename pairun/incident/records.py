@@ -64,7 +64,7 @@ def _from_logfmt(log: NumberedLog) -> NumberedLog | None:
         shown.append(json.dumps(fields).encode() if is_record else line)
     if 2 * sum(a is not b for a, b in zip(shown, lines, strict=True)) < len(lines):
         return None
-    return NumberedLog(b"\n".join(shown), log.name, log.runs)
+    return NumberedLog(b"\n".join(shown), log.name, log.runs, log)
 
 
 def _unquoted(value: bytes) -> str:

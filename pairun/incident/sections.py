@@ -31,7 +31,7 @@ def with_sections(log: NumberedLog) -> NumberedLog:
         text = log.data[match.end() : end]
         lines = [prefix + line if line.strip() else line for line in text.split(b"\n")]
         shown.append(blank + b"\n".join(lines))
-    return NumberedLog(b"".join(shown), log.name, log.runs)
+    return NumberedLog(b"".join(shown), log.name, log.runs, log)
 
 
 def _name(match: re.Match[bytes]) -> str:

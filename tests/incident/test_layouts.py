@@ -53,7 +53,11 @@ def test_the_first_rank_is_named_in_every_layout(
     assert incident.first is not None
     assert incident.first.rank == 2
     assert incident.diagnosis.klass == "user_code_error"
-    assert incident.diagnosis.evidence[0].line == 11
+    shown = incident.diagnosis.evidence[0]
+    assert shown.line == 11
+    text = (tmp_path / "all.log").read_text().splitlines()[10]
+    assert shown.text in text
+    assert "KeyError: 'label'" in shown.text
 
 
 @pytest.mark.parametrize(
@@ -77,3 +81,4 @@ def test_a_column_of_a_logger_names_the_rank_also_of_tracebacks(
     incident = incident_of(write(tmp_path, {"all.log": text}), table)
     assert incident.first is not None
     assert incident.first.rank == 1
+    assert incident.diagnosis.evidence[0].text == "KeyError: 'label'"
