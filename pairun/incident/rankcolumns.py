@@ -39,11 +39,10 @@ _BEFORE = rb"\S+(?:[ \t]+\])?[ \t]+"
 _PROSE = re.compile(rb"(?!(?i:" + _LEVEL + rb"|root|main)\b)[A-Za-z][a-z]+[,;]?")
 
 _BLOCK = re.compile(
-    rb"(?m)^(" + _STAMP + rb"[^\n]*)\n"
-    rb"((?:(?:[ \t]|$|(?:Original )?Traceback \(most|During handling of|The above exception was|> File "
-    rb"|(?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b)[^\n]*\n)+)"
+    rb"\n((?:(?:[ \t]|(?=\n)|(?:Original )?Traceback \(most|During handling of|The above exception was"
+    rb"|> File |(?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b)[^\n]*\n)+)"
 )
-"""A logger's line, and the lines of a traceback after it."""
+"""The lines of a traceback; the newline before them is quicker to find than the start of a line."""
 
 _FAILURE = re.compile(
     rb"(?m)^(?:(?:Original )?Traceback|(?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b)"
@@ -60,7 +59,9 @@ def column_of(sample: Sequence[bytes]) -> int | None:
     """
     stamped = [line for line in sample if _STAMPED.match(line)]
     places = [place for line in stamped if (place := _place(line))]
-    words, count = next(iter(Counter(words for words, _ in places).most_common(1)), (0, 0))
+    if not places:
+        return None
+    words, count = max(Counter(words for words, _ in places).items(), key=lambda item: item[1])
     ranks = Counter(rank for own, rank in places if own == words)
     is_column = (
         len(stamped) >= _MIN_LINES
@@ -78,24 +79,25 @@ def with_ranks(log: NumberedLog, words: int) -> NumberedLog:
         log: the log.
         words: how many words stand before the column.
     """
-    data = log.data + b"\n"
+    data = b"\n" + log.data + b"\n"
     column = re.compile(
-        rb"(?mi)^(?=" + _STAMP + rb")(?=(?:" + _BEFORE + rb"){%d}\S*?" % words + _COLUMN + rb")"
+        rb"(?i)\n(?=" + _STAMP + rb")(?=(?:" + _BEFORE + rb"){%d}\S*?" % words + _COLUMN + rb")"
     )
     parts: list[bytes] = []
     end = 0
     for block in _BLOCK.finditer(data):
-        if (match := column.match(block[1])) is None:
+        head = data[data.rfind(b"\n", 0, block.start()) : block.start()]
+        if (match := column.match(head)) is None:
             continue
-        if not _is_error(block[1], words):
-            if _FAILURE.search(block[2]):
+        if not _is_error(head, words):
+            if _FAILURE.search(block[1]):
                 return log
             continue
-        parts.append(column.sub(rb"[rank\1]: ", data[end : block.start(2)]))
-        parts.append(re.sub(rb"(?m)^(?!\Z)", b"[rank%s]: " % match[1], block[2]))
-        end = block.end()
-    parts.append(column.sub(rb"[rank\1]: ", data[end:]))
-    return NumberedLog(b"".join(parts)[:-1], log.name, log.runs, log)
+        parts.append(column.sub(rb"\n[rank\1]: ", data[end : block.start(1)]))
+        parts.append(re.sub(rb"(?m)^", b"[rank%s]: " % match[1], block[1][:-1]))
+        end = block.end() - 1
+    parts.append(column.sub(rb"\n[rank\1]: ", data[end:]))
+    return NumberedLog(b"".join(parts)[1:-1], log.name, log.runs, log)
 
 
 def _place(line: bytes) -> tuple[int, bytes] | None:
