@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 
 from pairun.diagnose.lines import Log, parse
 from pairun.incident.numbered import NumberedLog, Runs
@@ -32,6 +33,9 @@ _PREFIXED = re.compile(
     rb"|\[pod/|\[(?:[a-z][a-z0-9.]{0,40}-){1,4}\d{1,5}\] |\([\w.<>/= -]{0,80}(?:pid|rank)=\d|[\w.-]{1,60}-\d+ +\| )",
     re.MULTILINE,
 )
+_PLAIN = re.compile(rb"\[(?:rank\d{1,6}\]: |pod/[\w.-]+/[\w.-]+\] )")
+"""The prefixes that need no look at the rest of the line, as its first words name the writer."""
+
 _JOURNAL = re.compile(
     rb"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<host>[\w.-]{1,64}) [\w./-]{1,64}\[\d+\]: "
 )
@@ -103,9 +107,15 @@ _BARE = "?"
 
 def _prefix_of(raw: bytes) -> Writer | None:
     """The writer that a line's prefix names; the host is `_BARE` if it is a bare number."""
-    if not _PREFIXED.match(raw):
-        return None
-    line = parse(0, raw[:600])
+    if plain := _PLAIN.match(raw):
+        return _writer_of(plain[0] + b"-")
+    return _writer_of(raw[:600]) if _PREFIXED.match(raw) else None
+
+
+@lru_cache(1 << 10)
+def _writer_of(raw: bytes) -> Writer | None:
+    """The writer that a line's prefix names; the lines of one writer often have the same prefix."""
+    line = parse(0, raw)
     source = f"{line.source} "
     for pattern in _RANK_PREFIX:
         match = pattern.match(source) or pattern.match(source.rstrip())
