@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, NamedTuple, cast
 
@@ -61,7 +61,10 @@ def read_file(path: str, name: str, budget: int, *, is_over: Callable[[], bool])
         OSError: it cannot be read, or unpacked.
     """
     with _opened(path) as stream:
-        return read_stream(stream, name, budget, is_over=is_over)
+        reading = read_stream(stream, name, budget, is_over=is_over)
+        if getattr(stream, "is_damaged", False) and not reading.unread:
+            return reading._replace(unread=f"{name}: its end is missing or damaged")
+        return reading
 
 
 def read_stream(
@@ -193,13 +196,14 @@ def _unpacked(file: IO[bytes]) -> Iterator[IO[bytes]]:
     head = file.peek(8)[:8] if hasattr(file, "peek") else b""
     if head.startswith(GZIP):
         import gzip
+        import zlib
 
-        with _unpacking(cast("IO[bytes]", gzip.GzipFile(fileobj=file))) as stream:
+        with _unpacking(cast("IO[bytes]", gzip.GzipFile(fileobj=file)), zlib.error) as stream:
             yield stream
     elif head.startswith(XZ):
         import lzma
 
-        with _unpacking(cast("IO[bytes]", lzma.LZMAFile(file))) as stream:
+        with _unpacking(cast("IO[bytes]", lzma.LZMAFile(file)), lzma.LZMAError) as stream:
             yield stream
     elif head.startswith(BZ2):
         import bz2
@@ -214,18 +218,29 @@ def _unpacked(file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _unpacking(stream: IO[bytes]) -> Iterator[IO[bytes]]:
-    """An unpacking stream that ends where the file is damaged or cut off."""
+def _unpacking(stream: IO[bytes], *errors: type[Exception]) -> Iterator[IO[bytes]]:
+    """An unpacking stream that ends where the file is damaged or cut off.
+
+    Args:
+        stream: the stream that unpacks.
+        errors: of the format, besides those of a file.
+    """
     with stream:
-        yield cast("IO[bytes]", _Lenient(stream))
+        yield cast("IO[bytes]", _Lenient(stream, errors))
 
 
 class _Lenient:
-    """Reads as much as can be unpacked: files of killed jobs are often cut off."""
+    """Reads as much as can be unpacked: files of killed jobs are often cut off.
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
+    Attributes:
+        is_damaged: whether the bytes after those that were read cannot be unpacked.
+    """
+
+    def __init__(self, stream: IO[bytes], errors: Sequence[type[Exception]]) -> None:
+        self._stream = cast("io.BufferedIOBase", stream)
+        self._errors: tuple[type[Exception], ...] = (EOFError, OSError, ValueError, *errors)
         self._read_any = False
+        self.is_damaged = False
 
     def read(self, size: int) -> bytes:
         """The next bytes; empty at the end and where the file is cut off.
@@ -233,14 +248,19 @@ class _Lenient:
         Raises:
             OSError: nothing can be unpacked.
         """
+        data = bytearray()
         try:
-            data = self._stream.read(size)
-        except (EOFError, OSError, ValueError) as e:
-            if self._read_any:
-                return b""
-            raise OSError(None, f"it cannot be unpacked: {e}") from e
-        self._read_any = True
-        return data
+            # read(size) fails as a whole, without the bytes before the damage
+            while not self.is_damaged and len(data) < size:
+                if not (piece := self._stream.read1(size - len(data))):
+                    break
+                data += piece
+        except self._errors as e:
+            if not data and not self._read_any:
+                raise OSError(None, f"it cannot be unpacked: {e}") from e
+            self.is_damaged = True
+        self._read_any = self._read_any or bool(data)
+        return bytes(data)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import random
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -61,6 +62,29 @@ def test_a_packed_file_that_is_cut_off_is_read_to_its_end(tmp_path: Path) -> Non
     path = tmp_path / "rank0.log.gz"
     path.write_bytes(gzip.compress(bytes(range(256)) * 8000 + TEXT, 1)[:-200])
     assert len(read(path).log.data) > 1 << 20
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
+def test_a_small_packed_file_that_is_cut_off_shows_its_lines(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    """Only the trailer is missing; the answer names the damage."""
+    path = tmp_path / "rank0.log.gz"
+    path.write_bytes(pack(TEXT)[:-4])
+    reading = read(path)
+    assert reading.log.data == TEXT
+    assert reading.unread == "rank0.log.gz: its end is missing or damaged"
+
+
+def test_a_packed_file_with_damaged_bytes_is_read_up_to_them(tmp_path: Path) -> None:
+    """An error of the format is an end, too; a file of which nothing unpacks is refused."""
+    packed = bytearray(gzip.compress(random.Random(1).randbytes(1 << 16) + TEXT))
+    path = tmp_path / "rank0.log.gz"
+    path.write_bytes(packed[:60000] + b"\xff" * 8000)
+    assert read(path).unread
+    path.write_bytes(packed[:10] + b"\xff" * 8000)
+    with pytest.raises(OSError, match="it cannot be unpacked"):
+        read(path)
 
 
 def test_the_middle_of_a_large_file_counts_where_it_mentions_errors(tmp_path: Path) -> None:
