@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pairun.diagnose.brief import CONSEQUENCES
 from pairun.diagnose.classes import NONE, UNKNOWN
-from pairun.incident.spans import later
+from pairun.incident.spans import first_delay, later
 
 
 class InstanceFailure(NamedTuple):
@@ -57,4 +57,4 @@ def what_followed(failures: Sequence[InstanceFailure]) -> str:
         return ""
     delays = [f.at - first.at for f in others if f.at is not None and first.at is not None]
     count = "1 other" if len(others) == 1 else f"{len(others)} others"
-    return f"{count} stopped waiting for it{later(max(0.0, min(delays)) if delays else None)}"
+    return f"{count} stopped waiting for it{later(first_delay(delays))}"

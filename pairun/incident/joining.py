@@ -20,9 +20,7 @@ from pairun.incident.firstmember import SAME_ORDER, first_member, is_solid
 from pairun.incident.gathering import Gathered
 from pairun.incident.members import Member, members_of
 from pairun.incident.reconsidering import reconsidered
-
-SKEW_S = 2.0
-"""The assumed clock difference of two hosts without common steps, in seconds."""
+from pairun.incident.spans import SKEW_S, first_delay
 
 _BY_EXIT_ONLY = frozenset(("host_oom", "terminated_sigterm"))
 """Classes from exit codes that a system's log, if there is one, explains better."""
@@ -35,7 +33,8 @@ class Consequence(NamedTuple):
         klass: their class.
         headline: of the first of them.
         members: their labels.
-        after_s: seconds from the first failure to the first of these; None if unknown.
+        after_s: seconds from the first failure to the first of these, negative if that came
+            before; None if unknown.
     """
 
     klass: str
@@ -220,6 +219,7 @@ def _consequences(
         labels = tuple(
             m.label for m in sorted(group, key=lambda m: (m.rank is None, m.rank, m.label))
         )
-        after_s = round(max(0.0, min(delays)), 3) if delays else None
+        after_s = first_delay(delays)
+        after_s = None if after_s is None else round(after_s, 3)
         consequences.append(Consequence(klass, group[0].diagnosis.headline, labels, after_s))
     return tuple(sorted(consequences, key=lambda c: -len(c.members)))

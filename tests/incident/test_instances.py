@@ -16,6 +16,15 @@ def test_a_cause_comes_before_its_consequences_whatever_the_clock_says() -> None
     assert what_followed(failures) == "2 others stopped waiting for it within 1 s"
 
 
+def test_a_consequence_long_before_its_cause_is_said_to_be_earlier() -> None:
+    """A watchdog that ran out nine minutes before did not follow within a second."""
+    failures = [
+        InstanceFailure("worker-0", "user_code_error", 600.0),
+        InstanceFailure("worker-1", "nccl_timeout", 60.0),
+    ]
+    assert what_followed(failures) == "1 other stopped waiting for it 9 min earlier"
+
+
 def test_of_two_causes_the_earlier_counts() -> None:
     """The clock decides."""
     late = InstanceFailure("worker-0", "gpu_oom", 9.0)

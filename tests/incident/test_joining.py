@@ -33,6 +33,16 @@ def test_the_cause_comes_before_what_the_others_report(tmp_path: Path, table: Ta
     assert "  then: ranks 0-2, 4-7: " in "\n".join(incident_lines(incident))
 
 
+def test_timeouts_before_the_cause_are_said_to_be_earlier(tmp_path: Path, table: Table) -> None:
+    """The others stopped waiting nine minutes before the rank raised."""
+    logs = {f"rank{n}.log": watchdog(n, "11:55:16") for n in (0, 1)} | {"rank2.log": KEY_ERROR}
+    incident = incident_of(write(tmp_path, logs), table)
+    assert incident_lines(incident)[0] == (
+        "rank 2 raised KeyError at 12:04:16; 2 others stopped waiting for it 9 min earlier"
+    )
+    assert incident.consequences[0].after_s == -540.62
+
+
 def test_the_earlier_of_two_causes_counts(tmp_path: Path, table: Table) -> None:
     """Two ranks of one host raise; the clock decides, not the order of files."""
     other = KEY_ERROR.replace("12:04:16,870", "12:04:11,100").replace(
