@@ -19,7 +19,7 @@ from pairun.diagnose.table import Table
 EMPTY, NO_TEXT = "the log is empty", "the log is not text"
 _UNREADABLE = {
     EMPTY: "check where the job's output went",
-    NO_TEXT: "unpack it first, for example with zcat",
+    NO_TEXT: "if it is packed, unpack it first",
 }
 
 _TAIL_LINES = 5

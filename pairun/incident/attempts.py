@@ -50,8 +50,8 @@ def answer(
     alone = facts if sum(not file.skipped for file in last) == 1 else None
     gathered = gather(last, table, deadline_s, alone)
     if not gathered.findings and not gathered.states:
-        skipped = tuple((f.name, f.skipped) for f in last if f.skipped)
-        return Answer(None, None, gathered.failed or skipped)
+        unread = [each.partition(": ") for each in gathered.unread]
+        return Answer(None, None, gathered.failed or tuple((name, why) for name, _, why in unread))
     incident = join(gathered, table, facts)
     history = [
         each for group in earlier[-_MAX_EARLIER:] for each in _attempt(group, table, deadline_s)

@@ -35,7 +35,7 @@ from pairun.incident.podfindings import with_objects
 from pairun.incident.podjournal import PodJournal, journal_of
 from pairun.incident.prefixes import split
 from pairun.incident.progress import progress_in
-from pairun.incident.reading import read_file
+from pairun.incident.reading import ArchiveError, read_file
 from pairun.incident.roles import with_ranks
 from pairun.incident.walking import LogFile
 from pairun.incident.writers import writer_of
@@ -149,7 +149,10 @@ class _Task:
             reading = read_file(file.path, file.name, self._budget, is_over=self._is_over)
         except OSError as e:
             why = e.strerror or str(e)
-            return Gathered(unread=(f"{file.name}: {why}",), failed=((file.name, why),))
+            # beside logs, an archive may hold anything
+            is_beside = isinstance(e, ArchiveError) and not self._is_alone
+            failed = () if is_beside else ((file.name, why),)
+            return Gathered(unread=(f"{file.name}: {why}",), failed=failed)
         unread = (reading.unread,) if reading.unread else ()
         if os.path.basename(file.within) == NOTED and (noted := parse_progress(reading.log.data)):
             return Gathered(noted=(noted,))

@@ -48,6 +48,10 @@ class Reading(NamedTuple):
     unread: str = ""
 
 
+class ArchiveError(OSError):
+    """A file is an archive of files, so it is no log."""
+
+
 def read_file(path: str, name: str, budget: int, *, is_over: Callable[[], bool]) -> Reading:
     """Read a file, or standard input.
 
@@ -58,6 +62,7 @@ def read_file(path: str, name: str, budget: int, *, is_over: Callable[[], bool])
         is_over: whether the time for reading is over.
 
     Raises:
+        ArchiveError: it is an archive of files.
         OSError: it cannot be read, or unpacked.
     """
     with _opened(path) as stream:
@@ -74,6 +79,8 @@ def read_stream(
     kept = _Pieces(budget // 4, budget)
     why = ""
     while chunk := stream.read(_CHUNK):
+        if not kept.size and (program := _unpacks(chunk)):
+            raise ArchiveError(None, f"it is an archive; unpack it first, with {program}")
         kept.add(chunk)
         if kept.size >= MAX_BYTES or is_over():
             why = f"{name}: only the first {kept.size >> 20} MiB were read"
@@ -82,6 +89,16 @@ def read_stream(
         size = max(1, kept.dropped * PIECE >> 20)
         why = f"{name}: about {size} MiB in the middle that mention errors were not judged"
     return Reading(kept.log(name), kept.size, why)
+
+
+def _unpacks(head: bytes) -> str:
+    """The command that unpacks an archive with these first bytes; empty if they are of none.
+
+    Sources: POSIX ustar, field ``magic``; PKWARE's APPNOTE, 4.3.7.
+    """
+    if head.startswith(b"PK\x03\x04"):
+        return "unzip"
+    return "tar xf" if head[257:262] == b"ustar" else ""
 
 
 class _Piece(NamedTuple):

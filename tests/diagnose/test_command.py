@@ -89,6 +89,20 @@ def test_several_logs_and_one_that_is_not_there(
     assert "PR108" in told.err
 
 
+def test_archives_alone_and_beside_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without any log they are errors; beside a log the answer names them as not read."""
+    for name in ("a.zip", "b.zip"):
+        (tmp_path / name).write_bytes(b"PK\x03\x04" + bytes(64))
+    for given in (tmp_path / "a.zip", tmp_path):
+        assert cli.main(["diagnose", str(given)]) == 1
+        assert "a.zip cannot be read: it is an archive; unpack it first, with unzip" in (
+            capsys.readouterr().err
+        )
+    (tmp_path / "good.log").write_text(STEPS)
+    assert cli.main(["diagnose", str(tmp_path)]) == 0
+    assert "not read: " in capsys.readouterr().out
+
+
 def test_lines_count_from_the_start_of_a_long_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pairun.incident.reading import Reading, read_file, read_stream
+from pairun.incident.reading import ArchiveError, Reading, read_file, read_stream
 
 TEXT = b"".join(b"step %d loss 0.5\n" % n for n in range(3000)) + b"KeyError: 'label'\n"
 
@@ -85,6 +85,21 @@ def test_a_packed_file_with_damaged_bytes_is_read_up_to_them(tmp_path: Path) -> 
     path.write_bytes(packed[:10] + b"\xff" * 8000)
     with pytest.raises(OSError, match="it cannot be unpacked"):
         read(path)
+
+
+@pytest.mark.parametrize(
+    ("form", "program"), [("zip", "unzip"), ("tar", "tar xf"), ("gztar", "tar xf")]
+)
+def test_an_archive_is_refused_with_the_command_that_unpacks_it(
+    tmp_path: Path, form: str, program: str
+) -> None:
+    """Its files are no one log, so that their lines together show nothing."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "rank0.log").write_bytes(TEXT)
+    archive = Path(shutil.make_archive(str(tmp_path / "logs"), form, folder))
+    with pytest.raises(ArchiveError, match=f"it is an archive; unpack it first, with {program}"):
+        read(archive)
 
 
 def test_the_middle_of_a_large_file_counts_where_it_mentions_errors(tmp_path: Path) -> None:
