@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE
 from pairun.diagnose.table import Table
 from pairun.incident.gathering import Gathered, gather
 from pairun.incident.history import Attempt, RetryAdvice, attempt_of, retry_advice, with_retries
 from pairun.incident.joining import Incident, join
+from pairun.incident.numberednames import rotated
 from pairun.incident.podreports import retries_of
 from pairun.incident.progress import Progress
 from pairun.incident.walking import LogFile
 
 _MAX_EARLIER = 4
+_ENDS_WELL = 0.9
+"""The least confidence in ``none`` for a log that ends in success or progress."""
+
 _NUMBERED = re.compile(r"(?:^|/)(?:attempt|restart|retry|try)[._-]?(\d{1,6})/", re.IGNORECASE)
 _PREVIOUS = re.compile(r"(?:^|[/._-])previous(?:[/._-]|$)", re.IGNORECASE)
 
@@ -47,12 +53,22 @@ def answer(
         facts: what is known of the whole job besides its logs.
     """
     *earlier, last = attempts_in(files)
-    alone = facts if sum(not file.skipped for file in last) == 1 else None
-    gathered = gather(last, table, deadline_s, alone)
-    if not gathered.findings and not gathered.states:
-        unread = [each.partition(": ") for each in gathered.unread]
-        return Answer(None, None, gathered.failed or tuple((name, why) for name, _, why in unread))
-    incident = join(gathered, table, facts)
+    older = rotated(file.within for file in last)
+    live = [file for file in last if file.within not in older]
+    gathered, incident = _joined(live, table, deadline_s, facts)
+    if older and not (incident is not None and _is_decided(incident)):
+        gathered, incident = _joined(last, table, deadline_s, facts)
+    elif older and incident is not None:
+        unread = [
+            f"{file.name}: an older part of {os.path.basename(older[file.within])}"
+            for file in last
+            if file.within in older
+        ]
+        incident = incident._replace(unread=(*incident.unread, *unread))
+    if incident is None:
+        unread_parts = [each.partition(": ") for each in gathered.unread]
+        left_out = tuple((name, why) for name, _, why in unread_parts)
+        return Answer(None, None, gathered.failed or left_out)
     history = [
         each for group in earlier[-_MAX_EARLIER:] for each in _attempt(group, table, deadline_s)
     ]
@@ -62,6 +78,25 @@ def answer(
     advice = with_retries(retry_advice(history), retries_of(gathered.objects))
     diagnosis = incident.diagnosis._replace(retry=advice.retry)
     return Answer(incident._replace(diagnosis=diagnosis), advice, gathered.failed)
+
+
+def _joined(
+    files: Sequence[LogFile], table: Table, deadline_s: float, facts: Circumstances | None
+) -> tuple[Gathered, Incident | None]:
+    """What files show, together; no incident if none of them can be read."""
+    alone = facts if sum(not file.skipped for file in files) == 1 else None
+    gathered = gather(files, table, deadline_s, alone)
+    if not gathered.findings and not gathered.states:
+        return gathered, None
+    return gathered, join(gathered, table, facts)
+
+
+def _is_decided(incident: Incident) -> bool:
+    """Whether the live logs show a cause, or an end in success or progress."""
+    diagnosis = incident.diagnosis
+    if diagnosis.klass == NONE:
+        return diagnosis.confidence >= _ENDS_WELL
+    return not is_consequence(diagnosis)
 
 
 def attempts_in(files: Sequence[LogFile]) -> list[list[LogFile]]:

@@ -22,6 +22,10 @@ _HOST = re.compile(r"(?:node|host|machine|server)[._-]?$", re.IGNORECASE)
 
 _NUMBERED_HOST = re.compile(r"(?P<before>.*?)(?P<number>\d{1,5})(?P<after>\D*)")
 
+_ROTATED = re.compile(r"(?P<live>.+)\.[1-9]\d{0,2}(?:\.(?:gz|xz|bz2|zst))?")
+_OF_SYSTEM = re.compile(r"(?:.*/)?(?:kern|syslog|messages|dmesg|journal)[^/]*")
+"""Logs that are rotated by date or size, whatever runs: their older parts are of the same job."""
+
 _MAX_GAPS = 2
 """A series may lack this share of its members: it may have twice as many numbers as files."""
 
@@ -51,6 +55,24 @@ def ranks_by_name(paths: Iterable[str]) -> Mapping[str, int]:
             unclear.update(path for path in same if path in ranks or len(same) > 1)
             ranks.update((path, number) for path in same)
     return {path: rank for path, rank in ranks.items() if path not in unclear}
+
+
+def rotated(paths: Iterable[str]) -> Mapping[str, str]:
+    """The older parts of logs, such as ``train.log.1`` or ``train.log.2.gz``, each with its live file.
+
+    Args:
+        paths: of all files of the job, relative to one folder.
+
+    Returns:
+        Nothing for files beside ``train.log.0``, which may be ranks', and for logs of the system.
+    """
+    names = frozenset(paths)
+    lives = {path: match["live"] for path in names if (match := _ROTATED.fullmatch(path))}
+    return {
+        path: live
+        for path, live in lives.items()
+        if live in names and f"{live}.0" not in names and not _OF_SYSTEM.fullmatch(live)
+    }
 
 
 def is_counted(names: Iterable[str]) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from pairun.diagnose.table import Table
 from pairun.incident.attempts import Answer, answer, attempts_in
 from pairun.incident.walking import LogFile, files_in
@@ -62,3 +64,27 @@ def test_attempts_in_one_log_are_compared(tmp_path: Path, table: Table) -> None:
     result = answer_for(write(tmp_path, {"slurm-77.out": text}), table)
     assert result.advice is not None
     assert (result.advice.attempts, result.advice.made_progress) == (2, True)
+
+
+STEPS = "".join(f"2026-03-01 12:{n:02}:00,000 INFO step {n}/20 loss 0.5\n" for n in range(21))
+OOM = "RuntimeError: CUDA out of memory. Tried to allocate 1 GiB\n"
+
+
+@pytest.mark.parametrize(
+    ("live", "klass"),
+    [
+        (STEPS + "2026-03-01 12:30:00,000 INFO training complete\n", "none"),
+        (STEPS + KEY_ERROR, "user_code_error"),
+        ("", "gpu_oom"),
+    ],
+)
+def test_the_live_file_decides_before_a_rotated_one(
+    tmp_path: Path, table: Table, live: str, klass: str
+) -> None:
+    """The older part counts only if the live file shows neither a cause nor an end."""
+    logs = {"train.log.1": STEPS.replace(" 12:", " 11:") + OOM, "train.log": live}
+    result = answer_for(write(tmp_path, logs), table)
+    assert result.incident is not None
+    assert result.incident.diagnosis.klass == klass
+    is_named = any("an older part of train.log" in each for each in result.incident.unread)
+    assert is_named == (klass != "gpu_oom")

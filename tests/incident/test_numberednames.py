@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairun.incident.numberednames import ranks_by_name
+from pairun.incident.numberednames import ranks_by_name, rotated
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,11 @@ def test_a_rank_is_a_number_of_the_name(paths: list[str]) -> None:
 
     assert all(f"{rank}" in path for path, rank in ranks.items())
     assert set(ranks) <= set(paths)
+
+
+def test_a_rotated_file_belongs_to_its_live_file() -> None:
+    """Numbers from 0 may be ranks', and the system's logs are rotated while a job runs."""
+    parts = {"a/train.log.1": "a/train.log", "a/train.log.2.gz": "a/train.log"}
+    assert rotated(["a/train.log", *parts]) == parts
+    others = ["b/train.log.1", "out", "out.0", "out.1", "kern.log", "kern.log.1", "a.log.2026"]
+    assert rotated([*others, "a.log"]) == {}
