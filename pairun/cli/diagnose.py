@@ -99,6 +99,8 @@ def _show(
     if blank:
         print()
     head, *rest = incident_lines(incident)
+    if args.each:
+        head = f"{visible(name)}: {head}"
     if advice is not None and advice.words:
         rest.append(f"  attempts: {visible(advice.words)}")
     print(Tint(sys.stdout)(head, "bold"), *rest, sep="\n")

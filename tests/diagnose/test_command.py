@@ -103,6 +103,19 @@ def test_archives_alone_and_beside_logs(tmp_path: Path, capsys: pytest.CaptureFi
     assert "not read: " in capsys.readouterr().out
 
 
+def test_each_answer_names_its_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Many answers read alike; without `--each`, there is one."""
+    for name in ("a.log", "b.log"):
+        (tmp_path / name).write_text(STEPS)
+    assert cli.main(["diagnose", "--each", str(tmp_path)]) == 0
+    heads = [line for line in capsys.readouterr().out.splitlines() if line]
+    assert [head.partition(": ")[0] for head in heads] == [
+        str(tmp_path / name) for name in ("a.log", "b.log")
+    ]
+    assert cli.main(["diagnose", str(tmp_path / "a.log")]) == 0
+    assert capsys.readouterr().out.startswith("nothing is wrong in the log")
+
+
 def test_lines_count_from_the_start_of_a_long_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -213,7 +226,8 @@ def test_a_failed_job_without_a_known_cause_shows_its_last_lines(
     for path in (tmp_path, tmp_path / "rank0.log"):
         assert cli.main(["diagnose", *each, "--exit-code", "1", str(path)]) == 0
         shown = capsys.readouterr().out
-        assert shown.startswith("cause unknown\n")
+        head = shown.partition("\n")[0]
+        assert head == (f"{tmp_path / 'rank0.log'}: cause unknown" if each else "cause unknown")
         assert "rank0.log:2: world\n" in shown
         assert "empty" not in shown
 
