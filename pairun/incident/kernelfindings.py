@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pairun.incident.clusterobjects import ClusterObject
+from pairun.incident.ends import on_log_clock, zone_lag
 from pairun.incident.findings import Finding
 from pairun.incident.kernellog import KernelReport
 from pairun.incident.podfindings import logs_of
@@ -56,6 +57,10 @@ def _is_of(finding: Finding, rank: int | None, pod: str) -> bool:
 
 
 def _moment(report: KernelReport, mine: Sequence[Finding]) -> Moment | None:
-    """When the kernel acted, on the clock of the rank's log; the log of a killed process ends then."""
+    """When the kernel acted, on the clock of the rank's log; without a time, when that log ends."""
     last = next((f.last for f in mine if f.last is not None), None)
-    return last if last is not None and (report.at is None or last.form != "zone") else report.at
+    if last is None or report.at is None:
+        return last or report.at
+    if last.form == "zone":
+        return report.at
+    return on_log_clock(last, report.at, zone_lag([(last, report.at)]))

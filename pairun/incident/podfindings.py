@@ -19,6 +19,7 @@ from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
 from pairun.incident.clusterobjects import ClusterObject
+from pairun.incident.ends import on_log_clock, zone_lag
 from pairun.incident.findings import CHILD_FAILED, Finding
 from pairun.incident.ownreports import diagnosis_in, diagnosis_of_task, failed_task_in
 from pairun.incident.podreports import PodReport, node_facts, pod_reports, trigger_of
@@ -50,8 +51,11 @@ def with_objects(
     are_quiet = all(f.diagnosis.klass in (NONE, UNKNOWN) for f in findings)
     failed = [each for each in reports if each.exit_code]
     earliest = _earliest(failed, trigger_of(objects))
+    logs = {each.name: logs_of(each, findings, reports) for each in reports}
+    lasts = {name: _last(findings, mine) for name, mine in logs.items()}
+    lag_s = zone_lag((last, r.at) for r in reports if r.at and (last := lasts[r.name]))
     for report in reports:
-        mine = logs_of(report, findings, reports)
+        mine = logs[report.name]
         writer = _writer(report, [findings[n].writer for n in mine], reports, findings)
         writers[report.name] = writer
         for n in mine:
@@ -68,7 +72,9 @@ def with_objects(
         if own is not None and writer.has_ranks and not own.is_cause:
             own = own._replace(writer=writer._replace(launcher=True))
         if own is not None and (own.diagnosis.klass != NONE or not findings):
-            joined.append(own._replace(at=_moment(report, findings, mine), testimonies=said))
+            joined.append(
+                own._replace(at=_moment(report, lasts[report.name], lag_s), testimonies=said)
+            )
         elif mine:
             before = joined[mine[0]]
             joined[mine[0]] = before._replace(testimonies=(*before.testimonies, *said))
@@ -213,13 +219,17 @@ def _healthy() -> Diagnosis:
     return Diagnosis(NONE, kind.fault, None, 0.7, kind.meaning, kind.advice, (), {}, (), "")
 
 
-def _moment(report: PodReport, findings: Sequence[Finding], mine: Sequence[int]) -> Moment | None:
+def _last(findings: Sequence[Finding], mine: Sequence[int]) -> Moment | None:
+    """The last time in a Pod's logs, if it has no zone; else None."""
+    lasts = [last for n in mine if (last := findings[n].last) and last.form != "zone"]
+    return max(lasts, default=None)
+
+
+def _moment(report: PodReport, last: Moment | None, lag_s: float | None) -> Moment | None:
     """When a Pod ended, on the clock of its log: a log without a zone may be in local time."""
-    for n in mine:
-        last = findings[n].last
-        if last is not None and last.form != "zone":
-            return last
-    return report.at
+    if last is None or report.at is None:
+        return last or report.at
+    return on_log_clock(last, report.at, lag_s)
 
 
 def _earliest(failed: Sequence[PodReport], trigger: str) -> list[PodReport]:

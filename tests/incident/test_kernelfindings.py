@@ -8,7 +8,7 @@ import pytest
 
 from pairun.diagnose.table import Table
 from tests.incident.clusterdata import as_json, pod
-from tests.incident.jobs import incident_of, watchdog, write
+from tests.incident.jobs import KEY_ERROR, incident_of, watchdog, write
 
 UID = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
 QUIET = "2026-03-01 12:04:16,000 step 120 loss 0.71\n"
@@ -90,6 +90,22 @@ def test_seconds_since_boot_become_a_time(anchor: str, tmp_path: Path, table: Ta
     assert incident.first is not None
     assert incident.first.at is not None
     assert incident.first.at.clock() == "12:05:38"
+
+
+def test_a_kill_has_the_kernels_time(tmp_path: Path, table: Table) -> None:
+    """The log of the killed process ends before another rank raises; the kernel kills it after that."""
+    files: dict[str, str | bytes] = {"rank0.log": KEY_ERROR}
+    files["rank1.log"] = "2026-03-01 11:58:50,000 INFO step 90 loss 0.71\n"
+    kill = KILLED.format(cgroup="/slurm/uid_1000/job_17/step_0/task_1", pid=4711)
+    files["dmesg.txt"] = kill.replace("[ 9120.100000]", "[Sun Mar  1 12:09:00 2026]").replace(
+        "[ 9120.200000]", "[Sun Mar  1 12:09:00 2026]"
+    )
+
+    incident = incident_of(write(tmp_path, files), table)
+
+    assert incident.first is not None
+    assert incident.first.rank == 0
+    assert [c.after_s for c in incident.consequences] == [283.13]
 
 
 def test_another_jobs_process_is_nobodys(tmp_path: Path, table: Table) -> None:

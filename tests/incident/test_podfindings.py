@@ -76,6 +76,21 @@ def test_the_killed_rank_is_the_first(tmp_path: Path, table: Table) -> None:
     assert len(incident.members) == 4
 
 
+def test_the_end_of_a_silent_container_is_kubernetes_time(tmp_path: Path, table: Table) -> None:
+    """The log of the killed container ends before another rank raises; the container ends after it."""
+    logs = {"worker-0.log": "2026-03-01 11:58:50 INFO step 90\n", "worker-1.log": KEY_ERROR}
+    states = [
+        pod("worker-0", **ended(137, "OOMKilled", at="2026-03-01T12:13:00Z")),
+        pod("worker-1", node="node-b", **ended(1, at="2026-03-01T12:04:17Z")),
+    ]
+
+    incident = incident_of(write(tmp_path, {**logs, "pods.json": as_json(*states)}), table)
+
+    assert incident.first is not None
+    assert (incident.first.label, incident.diagnosis.klass) == ("worker-1", "user_code_error")
+    assert [c.after_s for c in incident.consequences] == [523.13]
+
+
 def test_an_exit_code_does_not_outrank_the_log(tmp_path: Path, table: Table) -> None:
     """The Pod that ended first has a log, which shows the cause."""
     logs = {"worker-0.log": watchdog(0, "12:14:20"), "worker-1.log": KEY_ERROR}
