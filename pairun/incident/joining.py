@@ -98,7 +98,7 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
         diagnosis=diagnosis,
         first=first,
         decided_by=decided_by,
-        consequences=_consequences(first, members, clocks) if first is not None else (),
+        consequences=_consequences(first, diagnosis, members, clocks) if first is not None else (),
         members=tuple(members),
         stall=stalled,
         unread=gathered.unread,
@@ -203,13 +203,15 @@ def _by_stall(stalled: Stall) -> Diagnosis:
 
 
 def _consequences(
-    first: Member, members: Sequence[Member], clocks: Clocks
+    first: Member, why: Diagnosis, members: Sequence[Member], clocks: Clocks
 ) -> tuple[Consequence, ...]:
+    """What followed the first failure; the log of all ranks that shows why did not follow."""
     groups: dict[str, list[Member]] = {}
     for member in members:
         if (
             member is not first
             and not member.launcher
+            and not (first not in members and member.diagnosis == why)
             and member.diagnosis.klass not in (NONE, UNKNOWN)
         ):
             groups.setdefault(member.diagnosis.klass, []).append(member)
