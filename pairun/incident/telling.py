@@ -16,6 +16,9 @@ from pairun.incident.spans import later
 
 _MAX_UNREAD = 5
 
+_FROM_OUTSIDE = frozenset(("node_stuck", "terminated_sigterm"))
+"""Classes of what stops all ranks at once: none of them fails first."""
+
 
 def incident_lines(incident: Incident) -> list[str]:
     """The lines for people: who failed first, why, what followed, what to do.
@@ -62,9 +65,10 @@ def _summary(incident: Incident, *, with_cause: bool) -> str:
             return ""
         if stall is not None and is_consequence(incident.diagnosis):
             return stall.words
-        if len(incident.members) < 2:
+        ranks = [m for m in incident.members if m.rank is not None] or incident.members
+        if len(ranks) < 2 or incident.diagnosis.klass in _FROM_OUTSIDE:
             return ""
-        return f"no log shows which of {len(incident.members)} failed first"
+        return f"no log shows which of {len(ranks)} failed first"
     what_it_did = _what_it_did(first, incident, with_cause=with_cause)
     return "; ".join(filter(None, (what_it_did, _others(incident))))
 
@@ -149,6 +153,8 @@ def _member_data(member: Member) -> dict[str, Any]:
 
 def _what_it_did(first: Member, incident: Incident, *, with_cause: bool) -> str:
     at = f" at {first.at.clock()}" if first.at is not None else ""
+    if first.rank is None and first.findings and first.findings[0].kernel:
+        return f"{first.label} shows the first failure{at}"
     if first.is_cause:
         exception = incident.diagnosis.details.get("exception")
         if exception:

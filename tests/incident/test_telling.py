@@ -9,6 +9,11 @@ from pairun.incident.telling import incident_data, incident_lines, summary_of
 from tests.incident.jobs import KEY_ERROR, incident_of, watchdog, write
 from tests.incidents.score import RECORDED
 
+DEEPSPEED = (
+    "[2026-11-21 03:03:05,400] [ERROR] [launch.py:325:sigkill_handler] ['/usr/bin/python', '-u', 'ds.py', "
+    "'--local_rank=3'] exits with return code = 1\n"
+)
+
 
 def test_one_log_of_no_rank_is_told_as_any_log(tmp_path: Path, table: Table) -> None:
     """Beside a file of another kind: neither who failed first, nor why that one."""
@@ -57,3 +62,35 @@ def test_what_ranks_wait_for_is_said_once(tmp_path: Path, table: Table) -> None:
     logs["rank3.log"] = watchdog(3, "12:14:18", number=6, enqueued=6)
     lines = incident_lines(incident_of(write(tmp_path, logs), table))
     assert sum("never entered collective 7" in line for line in lines) == 1
+
+
+def test_the_log_that_shows_the_cause_is_no_consequence(tmp_path: Path, table: Table) -> None:
+    """One log of all ranks, whose lines have no prefix; the launcher names the rank."""
+    log = "step 1\ntorch.OutOfMemoryError: CUDA out of memory.\n" + DEEPSPEED
+    incident = incident_of(write(tmp_path, {"deepspeed.log": log}), table)
+    assert incident.first is not None
+    assert incident.first.rank == 3
+    assert incident.consequences == ()
+
+
+def test_a_kernels_log_is_no_rank(tmp_path: Path, table: Table) -> None:
+    """It shows the first failure, and does not fail itself."""
+    xid = "[ 9.1] NVRM: Xid (PCI:0000:3b:00): 79, pid=4711, name=python, GPU has fallen off the bus.\n"
+    logs = {
+        "dmesg.txt": xid,
+        "train.log": "step 1\nRuntimeError: CUDA error: unspecified launch failure\n",
+    }
+    lines = incident_lines(incident_of(write(tmp_path, logs), table))
+    assert lines[0] == "dmesg shows the first failure"
+
+
+def test_a_stop_from_outside_has_no_first_rank(tmp_path: Path, table: Table) -> None:
+    """Every process of a server is stopped; none of them is sought."""
+    log = "".join(
+        f"({name} pid={n}) INFO 11-21 03:19:0{n} [core.py:1] ready\n"
+        for n, name in enumerate(("APIServer", "EngineCore_0", "Worker_TP0", "Worker_TP1"))
+    )
+    log += "(APIServer pid=0) INFO 11-21 03:20:00 [launcher.py:80] Received signal 15 SIGTERM\n"
+    incident = incident_of(write(tmp_path, {"serve.log": log}), table)
+    assert incident.diagnosis.klass == "terminated_sigterm"
+    assert "failed first" not in "\n".join(incident_lines(incident))
