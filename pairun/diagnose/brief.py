@@ -74,7 +74,7 @@ def in_words(diagnosis: Diagnosis) -> list[str]:
     """The lines for people: what happened, the evidence, what to do."""
     lines = [_visible(diagnosis.headline) + _about(diagnosis)]
     shown = diagnosis.evidence if diagnosis.klass == UNKNOWN else diagnosis.evidence[:1]
-    lines += [f"  {_place(e)}{_visible(e.text[:_EVIDENCE_CHARS])}" for e in shown]
+    lines += [f"  {_place(e)}{_visible(_cut(e.text))}" for e in shown]
     if diagnosis.advice:
         advice = filter(None, (diagnosis.advice, _RETRY_ADVICE.get(diagnosis.retry or "")))
         lines.append(f"  do: {'; '.join(advice)}")
@@ -91,6 +91,11 @@ def _about(diagnosis: Diagnosis) -> str:
     if diagnosis.klass != NONE:
         about.append(_WHOSE[diagnosis.fault])
     return f" ({', '.join(about)})"
+
+
+def _cut(text: str) -> str:
+    """A text's beginning; an ellipsis marks what is left out."""
+    return text if len(text) <= _EVIDENCE_CHARS else f"{text[: _EVIDENCE_CHARS - 1].rstrip()}…"
 
 
 def _place(evidence: Evidence) -> str:

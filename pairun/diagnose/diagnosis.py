@@ -184,7 +184,10 @@ def of_hit(hit: Hit) -> Evidence:
     shown = hit.line.shown
     start = 0
     if len(shown) > _EVIDENCE_CHARS:
-        start = max(len(shown) - len(hit.line.text) + hit.start - _EVIDENCE_CHARS // 4, 0)
+        match_at = len(shown) - len(hit.line.text) + hit.start
+        start = max(match_at - _EVIDENCE_CHARS // 4, 0)
+        if start:  # from the next word on, unless one long word precedes the match
+            start = max(shown.find(" ", start - 1, match_at) + 1, start)
     text = hit.log.written(hit.line.at, shown[start:].strip()[:_EVIDENCE_CHARS])
     return Evidence(hit.log.name, hit.log.number(hit.line.at), text)
 

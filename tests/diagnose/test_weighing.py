@@ -163,6 +163,17 @@ def test_a_consequence_is_an_alternative(table: Table) -> None:
     assert "nccl_timeout" in dict(found.alternatives)
 
 
+def test_evidence_starts_with_a_word_and_a_cut_end_is_marked(table: Table) -> None:
+    """The lines for people end with an ellipsis; data has a plain part of the log's line."""
+    line = "a_long_word " * 100 + "CUDA out of memory. Tried to allocate 2.00 GiB" + " more" * 100
+    diagnosis = said(line, table)
+    assert diagnosis.evidence[0].text in line
+    assert diagnosis.evidence[0].text.startswith("a_long_word ")
+    shown = in_words(diagnosis)[1]
+    assert shown.endswith("…")
+    assert len(shown) < 220
+
+
 def test_of_a_long_line_the_part_that_tells_is_shown(table: Table) -> None:
     """The evidence of a line that fills a screen has the rule's words in it."""
     found = said("x" * 2000 + " CUDA out of memory. Tried to allocate 2.00 GiB" + "y" * 1500, table)
