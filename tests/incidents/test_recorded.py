@@ -23,7 +23,6 @@ GAPS: dict[str, str] = {
     "mpi-asleep-tagged": "no log shows anything of the hang",
     "mpi-refused": "the rank that aborts is named, not the one whose part it misses",
     "ray-fleet-asleep": "Ray's GetTimeoutError is taken for an error of the code",
-    "ray-memory": "Ray's OutOfMemoryError is of the node's memory, and torch's of the same name of the GPU's",
     "rows-asleep": "no log shows anything of the hang",
     "runs-appended": "the epochs begin again without a launcher's line between the two runs",
     "spawn-raises": "the traceback of the rank that failed was never printed",
