@@ -33,7 +33,7 @@ def test_the_job_of_a_log(within: str, writer: Writer, job: str) -> None:
 
 
 def test_only_unexplained_logs_are_clustered(tmp_path: Path) -> None:
-    """Of all logs, also compressed ones; links are not followed, empty files are named."""
+    """Of all logs, also compressed and cut ones; links are not followed, empty files are named."""
     for n in range(4):
         (tmp_path / f"job-{n}").mkdir()
         (tmp_path / f"job-{n}" / "node-7.log").write_text(f"FATAL: reactor {n} scrammed\n")
@@ -42,13 +42,15 @@ def test_only_unexplained_logs_are_clustered(tmp_path: Path) -> None:
     (tmp_path / "z.log.gz").write_bytes(gzip.compress(b"FATAL: reactor 99 scrammed\n"))
     (tmp_path / "empty.log").touch()
     (tmp_path / "link.log").symlink_to("job-0/node-7.log")
-    (tmp_path / "cut.log.gz").write_bytes(gzip.compress(os.urandom(9000))[:5000])
+    noise = os.urandom(9000).hex().encode()
+    cut = gzip.compress(b"FATAL: reactor 5 scrammed\n", mtime=0) + gzip.compress(noise)[:5000]
+    (tmp_path / "cut.log.gz").write_bytes(cut)
     survey = Survey()
     survey.read(str(tmp_path), TABLE, lambda line: line)
-    assert (survey.logs, survey.unexplained) == (8, 5)
+    assert (survey.logs, survey.unexplained) == (9, 6)
     (cluster,) = survey.clusters.largest(9)
     assert cluster.template == "FATAL: reactor <number> scrammed"
-    assert cluster.count == 5
+    assert cluster.count == 6
     assert cluster.points_at == "4 jobs on node-7: points at the node"
     assert "training completed successfully" in survey.healthy
 
