@@ -34,6 +34,7 @@ from pairun.formats.jsyaml import JS
 from pairun.handover.bundle import find_bundle
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
+from pairun.playbook import readyrules
 from pairun.playbook.document.reading import read_text
 
 TIMES = 15
@@ -120,10 +121,11 @@ def prepared(plugins: Sequence[Mapping[str, Any]]) -> Iterator[Fixture]:
         path = pathlib.Path(folder)
         env = {**os.environ, "PYTHONPYCACHEPREFIX": str(path / "compiled")}
         env.pop("PYTHONDONTWRITEBYTECODE", None)
-        env["PAIRUN_RULES"] = str(path / "rules.json")
-        with open(path / "rules.json", "wb") as file:
-            argv = [sys.executable, "-m", "pairun", "export", "rules"]
-            subprocess.run(argv, cwd=ROOT, env=env, stdout=file, check=True)
+        rules = path / "rules.json.z"
+        env[readyrules.VARIABLE] = str(rules)
+        argv = [sys.executable, "-m", "pairun", "export", "rules"]
+        made = subprocess.run(argv, cwd=ROOT, env=env, stdout=subprocess.PIPE, check=True)
+        rules.write_bytes(readyrules.packed(made.stdout))
         image = f"127.0.0.1:{registry.server_address[1]}/team/image:1"
         ours = _prepare(path, env, _framework(image, plugins))
         volume = path / "pai"
