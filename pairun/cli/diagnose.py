@@ -18,7 +18,7 @@ from pairun.incident.attempts import answer
 from pairun.incident.history import RetryAdvice
 from pairun.incident.joining import Incident
 from pairun.incident.telling import incident_data, incident_lines, is_alone
-from pairun.incident.walking import LogFile, files_in
+from pairun.incident.walking import LogFile, files_in, without_logs
 from pairun.report.tint import Tint
 
 SCHEMA = 1
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
             _show(args, result.incident, result.advice, _named(args.logs, group), blank=shown > 0)
             shown += 1
     if not files:
-        failed.append(Problem("PR108", f"{args.logs[0]} has no files"))
+        failed += [Problem("PR108", without_logs(folder)) for folder in args.logs]
     if failed:
         raise PairunError(*failed)
     return 0

@@ -21,6 +21,9 @@ MEANT = {
 }  # fmt: skip
 """Words from other tools, and pairun's words for the same."""
 
+_TOP_OPTIONS = {"--", "--dry-run", "--help", "-h", "--version"}
+"""Options without which `pairun` alone does nothing; its other options are also those of commands."""
+
 _JOB_FILES = (".yaml", ".yml", ".json")
 
 
@@ -32,6 +35,12 @@ def suggested(argv: Sequence[str], commands: Collection[str]) -> str | None:
         commands: the existing commands.
     """
     word = argv[0]
+    if word.startswith("-") and (command := _late_command(argv, commands)):
+        import shlex
+
+        at = argv.index(command)
+        typed = shlex.join([command, *argv[:at], *argv[at + 1 :]])
+        return f"options come after the command; did you mean `pairun {_shown(typed)}`?"
     # A job file may have any name, even such a word.
     if os.path.exists(word):
         return None
@@ -50,6 +59,14 @@ def suggested(argv: Sequence[str], commands: Collection[str]) -> str | None:
         return None
     kind = "option" if word[0] == "-" else "command"
     return f"there is no {kind} '{word}'; did you mean `pairun {typed}`?"
+
+
+def _late_command(argv: Sequence[str], commands: Collection[str]) -> str | None:
+    """The command after options that belong behind it; None if there is none."""
+    if any(word in _TOP_OPTIONS or word in MEANT for word in argv if word.startswith("-")):
+        return None
+    words = (word for word in argv if word in commands and not os.path.isfile(word))
+    return next(words, None)
 
 
 def no_command(words: Sequence[str], commands: Collection[str]) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from pairun.base.escapes import visible
 from pairun.base.paths import JOURNAL
 from pairun.handover.progressfile import NAME as PROGRESS
 from pairun.incident.podjournal import OUTPUT, PHASE_LOGS
@@ -20,6 +22,9 @@ _NO_LOGS = (
 )  # fmt: skip
 _NO_LOG = re.compile(r"core(?:\.\d+)?|(?:.*[._-])?(?:config|params|hparams|args|metrics)\.json")
 """Names of core dumps, and of files with settings or metrics."""
+
+
+_SHOWN_FILES = 3
 
 
 class LogFile(NamedTuple):
@@ -74,6 +79,21 @@ def files_below(folder: str) -> Iterator[LogFile]:
             skipped = _why_skipped(path, folder)
             if skipped is not None:
                 yield LogFile(path, path, os.path.relpath(path, folder), skipped)
+
+
+def without_logs(folder: str) -> str:
+    """The sentence, for people, about a folder without logs."""
+    found = (
+        os.path.relpath(os.path.join(where, name), folder)
+        for where, _, names in os.walk(folder)
+        for name in names
+    )
+    first = list(itertools.islice(found, _SHOWN_FILES + 1))
+    if not first:
+        return f"{visible(folder)} has no files"
+    shown = ", ".join(map(visible, sorted(first[:_SHOWN_FILES])))
+    more = ", …" if len(first) > _SHOWN_FILES else ""
+    return f"{visible(folder)} has no logs; pairun reads these files only if you name them: {shown}{more}"
 
 
 def _entered(folders: Sequence[str], names: Sequence[str]) -> list[str]:

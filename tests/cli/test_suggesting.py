@@ -71,3 +71,33 @@ def test_the_nearest_option_is_suggested(shell: Shell, typed: str, meant: str) -
     said = shell(*typed.split())
     assert said.code == 2
     assert said.err.endswith(f"; did you mean '{meant}'?\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (("--root", ".", "lint", "."), "lint --root . ."),
+        (("--root=cluster", "doc", "git_clone"), "doc --root=cluster git_clone"),
+        (("--exit-code", "137", "diagnose", "my log"), "diagnose --exit-code 137 'my log'"),
+        (("--each", "diagnose", "logs"), "diagnose --each logs"),
+    ],
+)
+def test_an_option_before_its_command_is_moved_behind_it(
+    shell: Shell, typed: tuple[str, ...], meant: str
+) -> None:
+    """The command line is right but for its order; a folder with the command's name changes nothing."""
+    for _ in range(2):
+        said = shell(*typed)
+        assert said.code == 2
+        ending = f"options come after the command; did you mean `pairun {meant}`?\n"
+        assert said.err.endswith(ending)
+        for command in ("lint", "doc", "diagnose"):
+            (shell.tmp / command).mkdir(exist_ok=True)
+
+
+def test_a_file_with_a_command_s_name_can_be_reviewed(shell: Shell) -> None:
+    """With --dry-run, or where the file exists, the word is no command."""
+    shell.file("report", "x")
+    assert "options come after" not in shell("--root", "cluster", "report").err
+    assert "options come after" not in shell("--root", "lint", "--dry-run", "lint").err
+    assert shell("--help", "lint").code == 0

@@ -89,6 +89,19 @@ def test_several_logs_and_one_that_is_not_there(
     assert "PR108" in told.err
 
 
+def test_a_folder_without_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Skipped files are named, and the way to read them; an empty folder has no files."""
+    assert cli.main(["diagnose", str(tmp_path)]) == 1
+    assert f"{tmp_path} has no files\n" in capsys.readouterr().err
+    for name in ("a.pt", "core.123", "config.json", "d.png"):
+        (tmp_path / name).write_bytes(b"\x80\x02")
+    assert cli.main(["diagnose", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert "has no files" not in error
+    assert "has no logs; pairun reads these files only if you name them: " in error
+    assert sum(name in error for name in ("a.pt", "core.123", "config.json", "d.png")) == 3
+
+
 def test_archives_alone_and_beside_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without any log they are errors; beside a log the answer names them as not read."""
     for name in ("a.zip", "b.zip"):
