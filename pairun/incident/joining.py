@@ -15,6 +15,7 @@ from pairun.diagnose.undecided import despite_success
 from pairun.diagnose.weighing import diagnose
 from pairun.incident.clocks import Clocks
 from pairun.incident.collectives import Stall, stall
+from pairun.incident.devices import with_devices
 from pairun.incident.findings import Finding
 from pairun.incident.firstmember import SAME_ORDER, first_member, is_solid
 from pairun.incident.gathering import Gathered
@@ -52,6 +53,7 @@ class Incident(NamedTuple):
         decided_by: the fact that names it, for people.
         consequences: failures of other members that followed.
         members: all of them.
+        devices: what nodes report about their GPUs that does not explain the failure.
         stall: what the ranks waited for, if known.
         unread: what was not read, for people.
     """
@@ -61,6 +63,7 @@ class Incident(NamedTuple):
     decided_by: str
     consequences: tuple[Consequence, ...]
     members: tuple[Member, ...]
+    devices: tuple[Diagnosis, ...]
     stall: Stall | None
     unread: tuple[str, ...]
 
@@ -92,14 +95,16 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
         # one file may hold several attempts; only all of it shows that the last one succeeded
         first, why, decided_by = None, whole, ""
     diagnosis = _diagnosis(first, why, members, gathered.wholes, stalled, table, facts)
+    diagnosis, devices = with_devices(diagnosis, first, members)
     if facts is not None and facts.exit_code == 0:
-        first, diagnosis, decided_by = None, _despite(diagnosis), ""
+        first, diagnosis, devices, decided_by = None, _despite(diagnosis), (), ""
     return Incident(
         diagnosis=diagnosis,
         first=first,
         decided_by=decided_by,
         consequences=_consequences(first, diagnosis, members, clocks) if first is not None else (),
         members=tuple(members),
+        devices=devices,
         stall=stalled,
         unread=gathered.unread,
     )

@@ -8,6 +8,7 @@ from pairun.base.escapes import visible
 from pairun.diagnose.brief import in_words, is_consequence
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis
+from pairun.incident.devices import DEVICES
 from pairun.incident.joining import Consequence, Incident
 from pairun.incident.labels import named
 from pairun.incident.members import Member
@@ -39,6 +40,7 @@ def incident_lines(incident: Incident) -> list[str]:
         if decided_by and decided_by not in said and not _is_obvious(incident):
             lines.append(f"  decided by: {decided_by}")
         lines += advice
+    lines += [f"  also: {visible(_device(each))}" for each in incident.devices]
     unread = [f"  not read: {visible(each)}" for each in incident.unread[:_MAX_UNREAD]]
     if len(incident.unread) > _MAX_UNREAD:
         unread.append(f"  not read: {len(incident.unread) - _MAX_UNREAD} more files or parts")
@@ -63,7 +65,8 @@ def _summary(incident: Incident, *, with_cause: bool) -> str:
     if first is None:
         if incident.diagnosis.klass in (NONE, UNKNOWN):
             return ""
-        if stall is not None and is_consequence(incident.diagnosis):
+        is_of_wait = is_consequence(incident.diagnosis) or incident.diagnosis.klass in DEVICES
+        if stall is not None and is_of_wait:
             return stall.words
         ranks = [m for m in incident.members if m.rank is not None] or incident.members
         if len(ranks) < 2 or incident.diagnosis.klass in _FROM_OUTSIDE:
@@ -184,3 +187,9 @@ def _others(incident: Incident) -> str:
 def _consequence(consequence: Consequence) -> str:
     about = ", ".join(filter(None, (consequence.klass, later(consequence.after_s).strip())))
     return f"{named(consequence.members)}: {consequence.headline} ({about})"
+
+
+def _device(report: Diagnosis) -> str:
+    """A fact about a GPU that does not explain the failure, with its line."""
+    place = "".join(f"{e.file}:{e.line}: " for e in report.evidence[:1] if e.line)
+    return f"{place}{report.headline} ({report.klass}, {report.confidence:.0%})"
