@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import types
 import typing
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Union
 
 from pairun.contract.arguments import arguments, type_name
+from pairun.contract.declarations import Declaration, declaration
 from pairun.contract.sources import ModuleSource
 from pairun.module import Duration, Mode, Module
 
@@ -18,19 +17,15 @@ MAX_SHOWN = 40
 
 
 class WrongDefault(NamedTuple):
-    """A default of the wrong type and its place (lines and columns from 1).
+    """A default of the wrong type.
 
     Attributes:
-        file: the key in `ModuleSource.files`.
-        line: of the argument.
-        column: of the argument.
+        at: where its argument is declared.
         message: what is wrong, as text.
         hint: what to write instead.
     """
 
-    file: str
-    line: int
-    column: int
+    at: Declaration
     message: str
     hint: str
 
@@ -45,11 +40,8 @@ def wrong_defaults(cls: type[Module], source: ModuleSource) -> Iterator[WrongDef
     for a in arguments(cls):
         if a.required or _fits(a.default, a.type):
             continue
-        owner = next((c for c in cls.__mro__ if a.name in inspect.get_annotations(c)), cls)
         message = f"the default of '{a.name}' must be {type_name(a.type)}, not {_shown(a.default)}"
-        yield WrongDefault(
-            *_place(source, owner.__name__, a.name), message, _hint(a.type, a.default)
-        )
+        yield WrongDefault(declaration(cls, a.name, source), message, _hint(a.type, a.default))
 
 
 def _fits(value: Any, kind: Any) -> bool:
@@ -87,16 +79,3 @@ def _hint(kind: Any, value: Any) -> str:
     if Mode in within:
         return "write a number: default=Mode(0o644)"
     return "change the default or the type"
-
-
-def _place(source: ModuleSource, class_name: str, argument: str) -> tuple[str, int, int]:
-    """The file, line and column that declare an argument; the entry's first line if unknown."""
-    files = [file for file in source.files if file.endswith(".py")]
-    for file in files:
-        for node in ast.walk(ast.parse(source.files[file])):
-            if isinstance(node, ast.ClassDef) and node.name == class_name:
-                for each in node.body:
-                    target = each.target if isinstance(each, ast.AnnAssign) else None
-                    if isinstance(target, ast.Name) and target.id == argument:
-                        return file, each.lineno, each.col_offset + 1
-    return files[0], 1, 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from pairun.contract.declarations import declaration
 from pairun.contract.defaults import wrong_defaults
 from pairun.contract.imports import foreign_imports
 from pairun.contract.loading import load_module
@@ -17,6 +18,7 @@ from pairun.playbook.drafts import Draft
 from pairun.playbook.effective import Layers
 from pairun.playbook.expressions.filecheck import check_expressions
 from pairun.playbook.keywords import KEYWORDS
+from pairun.playbook.moduleexamples import example_problems
 from pairun.playbook.patches import Patcher, phase_hints
 from pairun.playbook.policy import policy_mistakes
 from pairun.playbook.policy_names import unknown_names
@@ -125,6 +127,7 @@ def lint_module(path: str) -> Problems:
         module = load_module(name, path)
         wrong = list(wrong_defaults(module, source))
         foreign = list(foreign_imports(source))
+        example = declaration(module, "example", source)
     except PairunError as e:
         problems.extend(e.problems)
         return problems
@@ -133,8 +136,11 @@ def lint_module(path: str) -> Problems:
         problems.error("PR602", f"{path} holds a file that is not Python: {e}")
         return problems
     for default in wrong:
-        place = Place(texts[default.file], default.line, default.column)
+        place = Place(texts[default.at.file], default.at.line, default.at.column)
         problems.error("PR603", default.message, place, default.hint)
+    if name not in KEYWORDS:
+        place = Place(texts[example.file], example.line, example.column)
+        problems.extend(example_problems(name, module, place))
     for each in foreign:
         place = Place(texts[each.file], each.line, each.column)
         if each.relative:

@@ -53,8 +53,7 @@ def _check_module(task: TaskDraft, phase: str, content: Content, problems: Probl
         problems.extend(e.problems)
         return
     check_phase(task, cls, phase, problems)
-    pending = frozenset(k for k, n in task.args.items() if _has_expressions(n))
-    check_arguments(task, cls, task.args.plain(), pending, problems)
+    check_written_arguments(task, cls, problems)
 
 
 def check_phase(task: TaskDraft, cls: type[Module], phase: str, problems: Problems) -> None:
@@ -66,6 +65,12 @@ def check_phase(task: TaskDraft, cls: type[Module], phase: str, problems: Proble
             task.args.key or task.args.place,
             f"it runs in {' and '.join(cls.phases)}",
         )
+
+
+def check_written_arguments(task: TaskDraft, cls: type[Module], problems: Problems) -> None:
+    """Report arguments that the module does not accept; values with expressions are unknown."""
+    pending = frozenset(k for k, n in task.args.items() if _has_expressions(n))
+    check_arguments(task, cls, task.args.plain(), pending, problems)
 
 
 def check_arguments(

@@ -15,6 +15,7 @@ from pairun.errors import PairunError, Problems
 from pairun.module import CheckModule, Module
 from pairun.playbook.content import Content
 from pairun.playbook.keywords import KEYWORDS, Keyword
+from pairun.playbook.moduleexamples import example_task
 from pairun.playbook.rules import Rules, read_rules
 from pairun.report.pluginpages import plugin_data, plugin_lines
 
@@ -93,8 +94,8 @@ def module_lines(name: str, cls: type[Module]) -> Iterator[str]:
     yield ""
     yield "example"
     yield "  tasks:"
-    for n, line in enumerate(["name: One sentence for people", *cls.example.splitlines()]):
-        yield f"    {'- ' if n == 0 else '  '}{line}"
+    for line in example_task(cls):
+        yield f"    {line}"
 
 
 def failure_lines(name: str, content: Content) -> Iterator[str]:

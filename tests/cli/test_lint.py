@@ -235,6 +235,73 @@ def test_a_module_is_linted(shell: Shell) -> None:
     assert shell("lint", *built_in_modules().values()).code == 0
 
 
+EXAMPLE = '''
+from pairun.module import CheckModule, Context, Duration, arg, define
+
+class _Named:
+    # a base class
+    example = {}
+
+@define
+class FreeSpace(_Named, CheckModule):
+    """Check the disk."""
+
+    path: str = arg("The directory.")
+    gib: int = arg("How much is needed.", default=1)
+    wait: Duration = arg("A duration.", default=Duration(1))
+
+    def require(self):
+        if self.gib > 9:
+            yield "'gib' must be below 10"
+
+    def check(self, ctx: Context) -> None:
+        ctx.log("hello")
+'''
+
+
+@pytest.mark.parametrize(
+    ("example", "id_", "message"),
+    [
+        ("free_space: {path: /, size: 1}", "PR604", "there is no argument 'size'"),
+        ("free_space: {path: /, gib: ten}", "PR605", "'gib' must be integer, not 'ten'"),
+        ("free_space: {path: /, gib: 20}", "PR605", "'gib' must be below 10"),
+        ("free_space: {path: /, wait: 10}", "PR210", "durations carry a unit"),
+        ("free_space: {}", "PR606", "the argument 'path' is missing"),
+        ("free_space: /data", "PR204", "must be a mapping of arguments"),
+        ("free_spce: {path: /}", "PR201", "'free_spce'"),
+        ("free_space: {path: /}\ntimout: 5s", "PR201", "'timout'"),
+        ("free_space: {path: '{{ 1 + }}'}", "PR302", "expression"),
+        ("free_space: {path: /", "PR101", ""),
+        ({"free_space": {"path": "/"}}, "PR603", "must be text, not dict"),
+    ],
+)
+def test_the_example_of_a_module_is_checked(
+    shell: Shell, example: object, id_: str, message: str
+) -> None:
+    """`pairun doc` shows the example, so a mistake in it is a warning at its line."""
+    text = EXAMPLE.format(repr(example))
+    said = shell("lint", shell.file("free_space.py", text))
+    assert (said.code, said.ids) == (0, [id_])
+    assert "the example of free_space " in said.err
+    assert message in said.err
+    assert "free_space.py:6:5" in said.err
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        "",
+        "free_space: {path: /data, gib: 9, wait: 10s}",
+        "free_space: {path: '{{ job.name }}', gib: '{{ results.x }}'}",
+        "free_space:\n  path: /data\nretries: 3\ntimeout: 5s\nwhen: job.name == 'x'",
+    ],
+)
+def test_a_valid_example_has_no_problems(shell: Shell, example: str) -> None:
+    """Expressions are values, keywords of a task are allowed, and an example is not required."""
+    said = shell("lint", shell.file("free_space.py", EXAMPLE.format(repr(example))))
+    assert (said.code, said.ids) == (0, [])
+
+
 DEFAULTS = '''
 from typing import Any, Literal
 from pairun.module import CheckModule, Context, Duration, Mode, Secret, arg, define
