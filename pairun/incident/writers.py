@@ -103,8 +103,7 @@ def writer_of(path: str, log: Log, numbered: int | None = None) -> Writer:
         log: its contents.
         numbered: the rank by comparison with the names of the job's other files; see `ranks_by_name`.
     """
-    head = log.data[:_HEAD_BYTES]
-    host = _host_in(path, head)
+    host = host_in(path, log)
     name = _STREAMS.sub("", _STREAMS.sub("", os.path.basename(path)))
     inside = own_rank(log)
     for pattern in _RANK_IN_NAME:
@@ -156,8 +155,14 @@ def own_rank(log: Log, *, is_part: bool = False) -> int | None:
     return None
 
 
-def _host_in(path: str, head: bytes) -> str:
-    if match := _OWN_HOST.search(head):
+def host_in(path: str, log: Log) -> str:
+    """The machine that a log or its path names; empty if neither does.
+
+    Args:
+        path: the file, relative to the folder that the user named.
+        log: its contents.
+    """
+    if match := _OWN_HOST.search(log.data[:_HEAD_BYTES]):
         return (match[1] or match[2]).decode("ascii", "replace")
     for part in reversed(path.split("/")):
         if match_ := _HOST.search(part):

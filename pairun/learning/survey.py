@@ -14,9 +14,10 @@ from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
 from pairun.incident.decoding import decoded
+from pairun.incident.numberednames import is_counted
 from pairun.incident.reading import read_file
 from pairun.incident.walking import files_below
-from pairun.incident.writers import Writer, writer_of
+from pairun.incident.writers import Writer, host_in, writer_of
 from pairun.learning.clusters import Clusters
 from pairun.learning.endings import ending_of, is_explained, sample_of
 
@@ -94,9 +95,11 @@ class Survey:
             if ending is None:
                 continue
             self.unexplained += 1
-            writer = writer_of(judged.within, log)
+            # a writer of unknown host has its Pod's name, which here is the job's
+            host = host_in(judged.within, log)
+            writer = writer_of(judged.within, log)._replace(host=host)
             job = job_of(judged.within, writer)
-            self.clusters.add(ending._replace(node=writer.host, job=job))
+            self.clusters.add(ending._replace(node=host, job=job))
 
 
 def judged_logs(
@@ -138,7 +141,8 @@ def job_of(within: str, writer: Writer) -> str:
     if named := [name for part in folders if (name := _without(writer.host, part))]:
         return named[0]
     name = _STREAM.sub("", _without(writer.host, file))
-    return _RANK.sub("", name) if writer.rank is not None else name
+    is_rank = writer.rank is not None and not is_counted([name])
+    return _RANK.sub("", name) if is_rank else name
 
 
 def _without(host: str, part: str) -> str:

@@ -32,6 +32,35 @@ def test_the_job_of_a_log(within: str, writer: Writer, job: str) -> None:
     assert job_of(within, writer) == job
 
 
+@pytest.mark.parametrize(
+    ("form", "extent", "points_at"),
+    [
+        ("job-10{n}/train.log", "4 logs, 4 jobs", ""),
+        ("job-10{n}.log", "4 logs, 4 jobs", ""),
+        ("run-{n}/stdout.log", "4 logs, 4 jobs", ""),
+        ("88321{n}/stdout.log", "4 logs, 4 jobs", ""),
+        ("bert-{n}/attempt_0/train.log", "4 logs, 4 jobs", ""),
+        ("bert-{n}/rank0.log", "4 logs, 4 jobs", ""),
+        ("job-7/train-{n}.log", "4 logs, 1 job", ""),
+        ("job-10{n}/node-7.log", "4 logs, 1 node, 4 jobs", "4 jobs on node-7: points at the node"),
+        ("node-7/job-10{n}.log", "4 logs, 1 node, 4 jobs", "4 jobs on node-7: points at the node"),
+        ("job-7/node-{n}.log", "4 logs, 4 nodes, 1 job", "4 nodes: points at the job, not at a node"),
+    ],
+)  # fmt: skip
+def test_the_name_of_a_job_is_no_node(
+    form: str, extent: str, points_at: str, tmp_path: Path
+) -> None:
+    """A folder or file with a number is a node only if its name or the log says so."""
+    for n in range(4):
+        path = tmp_path / form.format(n=n)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"FATAL: quark lease 0x100{n} revoked\n")
+    survey = Survey()
+    survey.read(str(tmp_path), TABLE, lambda line: line)
+    (cluster,) = survey.clusters.largest(9)
+    assert (cluster.extent, cluster.points_at) == (extent, points_at)
+
+
 def test_only_unexplained_logs_are_clustered(tmp_path: Path) -> None:
     """Of all logs, also compressed and cut ones; links are not followed, empty files are named."""
     for n in range(4):
