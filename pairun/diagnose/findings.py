@@ -58,8 +58,8 @@ def findings_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> 
             continue
         reported = facts_of(line, log)
         facts += map(search.weighed_fact, reported or ())
-        # a system's report without a failure is no evidence, even if it contains words of failure
-        if reported is None or reported:
+        # a system's report of no failure, or of a past one, is no evidence but for its facts
+        if reported is None or any(not fact.is_past for fact in reported):
             hits += search.hits_of(line)
     failed_at = failures(hits, facts)
     # the attempts of a log without a failure do not matter, and ranks print the same first lines

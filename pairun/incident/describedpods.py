@@ -19,7 +19,10 @@ _STATE = re.compile(
     re.MULTILINE,
 )
 _PART = re.compile(
-    r"^ {6}(?P<key>Reason|Exit Code|Message|Finished): +(?P<value>\S.*)$", re.MULTILINE
+    r"^ {6}(?P<key>Reason|Exit Code|Message|Started|Finished): +(?P<value>\S.*)$", re.MULTILINE
+)
+_READY = re.compile(
+    r"^ {4}Ready: +(?P<ready>True|False) *\n {4}Restart Count: +(?P<count>\d{1,9}) *$", re.MULTILINE
 )
 _EVENTS = re.compile(r"^Events:", re.MULTILINE)
 _HEADER = re.compile(r"^(?:NAMESPACE +)?NAME +READY +STATUS +RESTARTS +AGE\b.*$", re.MULTILINE)
@@ -73,11 +76,17 @@ def _containers(block: str) -> list[dict[str, Any]]:
                 "exitCode": int(parts["Exit Code"]),
                 "finishedAt": _iso(parts.get("Finished", "")),
             }
+        if match["kind"] == "Running":
+            state = {"startedAt": _iso(parts.get("Started", ""))}
         named = {match["kind"].lower(): state}
         if match["last"] and containers:
             containers[-1]["lastState"] = named
         else:
             containers.append({"state": named})
+    readiness = [*_READY.finditer(block)]
+    for container, match in zip(containers, readiness, strict=False):
+        if len(containers) == len(readiness):
+            container |= {"ready": match["ready"] == "True", "restartCount": int(match["count"])}
     return containers
 
 

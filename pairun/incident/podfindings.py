@@ -14,7 +14,6 @@ from time import process_time
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_reported
 from pairun.diagnose.facts.fact import Fact
-from pairun.diagnose.facts.pods import fact_of_code
 from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
@@ -181,8 +180,8 @@ def _finding(
         has_log: whether its log is known.
     """
     facts = [f for f in report.facts if not (is_told and f.klass == CHILD_FAILED)]
-    if not is_told and report.exit_code and (by_code := fact_of_code(report.exit_code)):
-        facts.append(by_code)
+    if not is_told and report.by_code is not None:
+        facts.append(report.by_code)
     best = max(facts, key=lambda f: f.weight, default=None)
     if best is None and has_log:
         return None

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pairun.diagnose.facts.events import facts_of_event
 from pairun.diagnose.facts.fact import Fact
 from pairun.diagnose.facts.nodes import fact_of_condition
-from pairun.diagnose.facts.pods import fact_of_message, fact_of_reason
+from pairun.diagnose.facts.pods import fact_of_code, fact_of_message, fact_of_reason, outlived
 from pairun.incident.clusterobjects import ClusterObject
 from pairun.incident.times import Moment, moment_in
 from pairun.kube.frameworkpods import completion_of, ended_pod, init_names, tasks_of
@@ -36,6 +36,7 @@ class PodReport(NamedTuple):
         facts: heaviest first.
         exit_code: of the first container that failed; 0 if the others ended with 0; None if none ended.
         at: when it ended; None if unknown.
+        by_code: the fact that this exit code alone states; None for 0 and None.
         messages: termination messages of its containers: the end of the log, or PID 1's diagnosis.
         file: the file of the object, for people.
         line: its line there.
@@ -50,6 +51,7 @@ class PodReport(NamedTuple):
     facts: tuple[Fact, ...] = ()
     exit_code: int | None = None
     at: Moment | None = None
+    by_code: Fact | None = None
     messages: tuple[str, ...] = ()
     file: str = ""
     line: int = 1
@@ -137,12 +139,12 @@ def _pods_of(each: ClusterObject) -> Iterator[PodReport]:
 def _report(each: ClusterObject, pod: Mapping[str, Any]) -> PodReport:
     meta, status = _dict(pod.get("metadata")), _dict(pod.get("status"))
     labels = {**_dict(meta.get("annotations")), **_dict(meta.get("labels"))}
-    states = [
-        state
+    containers = [
+        container
         for key in ("initContainerStatuses", "containerStatuses")
         for container in _dicts(status.get(key))
-        for state in _states(container)
     ]
+    states = [state for container in containers for state in _states(container)]
     ended = [terminated for state in states if (terminated := _dict(state.get("terminated")))]
     codes = [code for each_ in ended if isinstance(code := each_.get("exitCode"), int)]
     failed = [each_ for each_ in ended if each_.get("exitCode")]
@@ -154,9 +156,10 @@ def _report(each: ClusterObject, pod: Mapping[str, Any]) -> PodReport:
         role=next((str(labels[k]) for k in _ROLES if labels.get(k)), ""),
         number=int(index) if len(index) in range(1, 7) else _last_number(str(meta.get("name"))),
         node=str(_dict(pod.get("spec")).get("nodeName") or ""),
-        facts=tuple(_facts(status, states)),
+        facts=tuple(_facts(status, containers)),
         exit_code=next((code for code in codes if code), 0 if codes else None),
         at=min((t for t in times if t is not None), default=None),
+        by_code=next(_facts_of_codes(containers), None),
         messages=tuple(str(e["message"]) for e in failed if e.get("message")),
         file=each.file,
         line=each.line,
@@ -177,7 +180,7 @@ def _states(container: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield _dict(container.get("lastState"))
 
 
-def _facts(status: Mapping[str, Any], states: Sequence[Mapping[str, Any]]) -> Iterator[Fact]:
+def _facts(status: Mapping[str, Any], containers: Sequence[Mapping[str, Any]]) -> Iterator[Fact]:
     if status.get("phase") == "Succeeded":
         return
     stated = [
@@ -189,10 +192,31 @@ def _facts(status: Mapping[str, Any], states: Sequence[Mapping[str, Any]]) -> It
         if (kind, holds) in (("DisruptionTarget", "True"), ("PodScheduled", "False")):
             stated.append(fact_of_message(str(condition.get("message") or "")))
             stated.append(fact_of_reason(str(condition.get("reason") or "")))
-    for state in states:
-        parts = (_dict(state.get("waiting")), _dict(state.get("terminated")))
-        stated += [fact_of_reason(str(part.get("reason") or "")) for part in parts]
+    for container in containers:
+        for state in _states(container):
+            parts = (_dict(state.get("waiting")), _dict(state.get("terminated")))
+            facts = (fact_of_reason(str(part.get("reason") or "")) for part in parts)
+            stated += [_weighed(fact, container) for fact in facts if fact is not None]
     yield from (fact for fact in stated if fact is not None)
+
+
+def _facts_of_codes(containers: Sequence[Mapping[str, Any]]) -> Iterator[Fact]:
+    for container in containers:
+        for state in _states(container):
+            code = _dict(state.get("terminated")).get("exitCode")
+            if isinstance(code, int) and (fact := fact_of_code(code)) is not None:
+                yield _weighed(fact, container)
+
+
+def _weighed(fact: Fact, container: Mapping[str, Any]) -> Fact:
+    """A fact about a container, which counts little if the container runs again and is ready."""
+    running = _dict(container.get("state")).get("running")
+    if not isinstance(running, dict) or container.get("ready") is not True:
+        return fact
+    since = moment_in(str(running.get("startedAt") or ""))
+    restarts = container.get("restartCount")
+    count = restarts if isinstance(restarts, int) else 1
+    return outlived(fact, since.clock() if since is not None else "", count)
 
 
 def _with_event(report: PodReport, event: ClusterObject) -> PodReport:

@@ -16,6 +16,21 @@ from tests.incident.jobs import KEY_ERROR, incident_of, watchdog, write
 NO_NODE = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
 
 
+def restarted(reason: str, code: int, *, ready: bool = True, count: int = 1) -> Object:
+    """The status of a container that ended, and runs again."""
+    last = {
+        "terminated": {"exitCode": code, "reason": reason, "finishedAt": "2026-03-01T12:04:20Z"}
+    }
+    container = {
+        "name": "app",
+        "ready": ready,
+        "restartCount": count,
+        "state": {"running": {"startedAt": "2026-03-01T12:05:00Z"}},
+        "lastState": last,
+    }
+    return {"containerStatuses": [container]}
+
+
 @pytest.mark.parametrize("form", [as_json, as_yaml])
 @pytest.mark.parametrize(
     ("objects", "klass"),
@@ -246,3 +261,59 @@ def test_a_termination_message_tells_why(
     incident = incident_of(write(tmp_path, {"p.json": as_json(pod("w-0", **state))}), table)
 
     assert (incident.diagnosis.klass, incident.diagnosis.headline) == (klass, headline)
+
+
+DESCRIBED = """\
+Name:         w-0
+Namespace:    default
+Status:       Running
+Containers:
+  app:
+    State:          Running
+      Started:      Sun, 01 Mar 2026 12:05:00 +0000
+    Last State:     Terminated
+      Reason:       {reason}
+      Exit Code:    {code}
+      Started:      Sun, 01 Mar 2026 12:00:00 +0000
+      Finished:     Sun, 01 Mar 2026 12:04:20 +0000
+    Ready:          {ready}
+    Restart Count:  {count}
+"""
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "count", "klass"),
+    [("OOMKilled", 137, 1, "host_oom"), ("Error", 139, 3, "segfault"), ("Error", 3, 1, "child_failed")],
+)  # fmt: skip
+@pytest.mark.parametrize("is_beside_another", [False, True])
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_a_container_that_runs_again_is_said_to(
+    reason: str,
+    code: int,
+    count: int,
+    klass: str,
+    form: str,
+    is_beside_another: bool,
+    tmp_path: Path,
+    table: Table,
+) -> None:
+    """How it ended before counts little, and forbids no retry: the job goes on."""
+
+    def lines(ready: bool) -> tuple[str, str | None]:
+        text = DESCRIBED.format(reason=reason, code=code, ready=ready, count=count)
+        if form == "json":
+            status = restarted(reason, code, ready=ready, count=count)
+            text = as_json(pod("w-0", phase="Running", **status))
+        other = {"w-1.log": "step 1\n"} if is_beside_another else {}
+        folder = write(tmp_path / str(ready), {"pods.txt": text, **other})
+        incident = incident_of(folder, table)
+        assert incident.diagnosis.klass == klass
+        return incident.diagnosis.headline, incident.diagnosis.retry
+
+    headline, retry = lines(ready=True)
+    restarts = "1 restart" if count == 1 else f"{count} restarts"
+    assert headline.endswith(f"; it runs again since 12:05:00 ({restarts})")
+    assert retry != "after_fix"
+    headline, retry = lines(ready=False)
+    assert "runs again" not in headline
+    assert (retry == "after_fix") == (klass == "host_oom")

@@ -32,6 +32,7 @@ class Fact(NamedTuple):
         fault: overrides the class's fault; may be empty.
         retry: overrides the class's advice on retries; may be empty.
         advice: overrides the class's advice; may be empty.
+        is_past: whether the system has recovered from it; rules then ignore the line.
     """
 
     klass: str
@@ -42,6 +43,7 @@ class Fact(NamedTuple):
     fault: str = ""
     retry: str = ""
     advice: str = ""
+    is_past: bool = False
 
 
 class Reader(NamedTuple):

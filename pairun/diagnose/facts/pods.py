@@ -76,6 +76,15 @@ _WAITS = re.compile(r"^Status:\s+Pending\s*$")
 _NOWHERE = re.compile(r"^Node:\s+<none>\s*$")
 _SCHEDULED = re.compile(r"^\s*PodScheduled\s+(?P<state>False|True)\b")
 _STATE = re.compile(r"^\s*(?:Last )?State:\s+(?:Terminated|Running|Waiting)\s*$")
+_OF_LAST_STATE = re.compile(r"\s+(?:Reason|Exit Code):")
+_RUNS_AGAIN = re.compile(
+    r"\bState:\s+Running\s*\n\s+Started:[^\n]*?(?P<since>\d\d:\d\d:\d\d)[^\n]*\n\s+Last State:\s+Terminated\s*\n"
+    r"(?:\s+(?:Reason|Message|Signal|Exit Code|Started|Finished):[^\n]*\n)+"
+    r"\s+Ready:\s+True\s*\n\s+Restart Count:\s+(?P<count>\d{1,9})"
+)
+_STATE_LINES = 8
+"""The maximum number of lines between a line of a container's last state and its other states."""
+
 _DOCKER = re.compile(r"""^\s*"?OOMKilled"?: (?P<state>true|false),?\s*$""")
 """The state in ``docker inspect`` and ``podman inspect``."""
 
@@ -135,7 +144,38 @@ def fact_of_code(code: int, at: int = -1) -> Fact | None:
     return _fact(klass, weight, f"the container's exit code is {code}", at)
 
 
+def outlived(fact: Fact, since: str, restarts: int) -> Fact:
+    """The fact about a container that ended, if it runs again and is ready: it weighs less.
+
+    Args:
+        fact: how it ended.
+        since: the time of day of its start; may be empty.
+        restarts: how often it was started again.
+    """
+    at = f" since {since}" if since else ""
+    count = f"{restarts} restart{'s' * (restarts != 1)}"
+    words = f"{fact.words}; it runs again{at} ({count})"
+    return fact._replace(weight=min(fact.weight, LIKELY), words=words, is_past=True)
+
+
 def _read(line: Line, log: Log) -> Sequence[Fact] | None:
+    facts = _stated(line, log)
+    if facts and (match := _again(line, log)):
+        return [outlived(fact, match["since"], int(match["count"])) for fact in facts]
+    return facts
+
+
+def _again(line: Line, log: Log) -> re.Match[str] | None:
+    """The state of a container of ``kubectl describe`` whose last state has a line, if it runs again."""
+    if not _OF_LAST_STATE.match(line.text):
+        return None
+    above = "".join(f"{each.text}\n" for each in [*log.before(line.at, _STATE_LINES)][::-1])
+    below = "\n".join(each.text for each in log.after(line.at, _STATE_LINES))
+    blocks = _RUNS_AGAIN.finditer(f"{above}{line.text}\n{below}")
+    return next((each for each in blocks if each.start() < len(above) < each.end()), None)
+
+
+def _stated(line: Line, log: Log) -> Sequence[Fact] | None:
     text = line.text
     if (stated := fact_of_message(text, line.at)) is not None:
         return [] if is_over(stated.klass, line, log) else [stated]
