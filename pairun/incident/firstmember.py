@@ -231,7 +231,8 @@ def _by_exit(said: Testimony, member: Member, table: Table) -> Diagnosis:
 def _hung(words: str, member: Member) -> Diagnosis:
     """The diagnosis of a rank that did something else while the others waited for it."""
     kind = CLASSES[HANG]
-    evidence = (Evidence("", 0, words), *member.diagnosis.evidence[:1])
+    where = () if member.stack is None else (member.stack.shown,)
+    evidence = (*where, Evidence("", 0, words), *member.diagnosis.evidence[:1])
     return Diagnosis(
         HANG, kind.fault, kind.retry, 0.8, kind.meaning, kind.advice, evidence, {}, (), ""
     )
@@ -242,10 +243,10 @@ def _by_place(odd: OddRank, member: Member) -> Diagnosis:
     kind = CLASSES[HANG]
     if not odd.other_call:
         return member.diagnosis._replace(
-            evidence=(Evidence("", 0, odd.words), *member.diagnosis.evidence)
+            evidence=(*member.diagnosis.evidence, Evidence("", 0, odd.words))
         )
     return Diagnosis(
         HANG, "user", "after_fix", 0.8, kind.meaning,
         SAME_ORDER,
-        (Evidence("", 0, odd.words), *member.diagnosis.evidence[:1]), {}, (), "",
+        (*member.diagnosis.evidence[:1], Evidence("", 0, odd.words)), {}, (), "",
     )  # fmt: skip

@@ -17,7 +17,7 @@ from pairun.incident.clocks import Clocks
 from pairun.incident.collectives import Stall, stall
 from pairun.incident.devices import with_devices
 from pairun.incident.findings import Finding
-from pairun.incident.firstmember import SAME_ORDER, first_member, is_solid
+from pairun.incident.firstmember import HANG, SAME_ORDER, first_member, is_solid
 from pairun.incident.gathering import Gathered
 from pairun.incident.members import Member, members_of
 from pairun.incident.reconsidering import reconsidered
@@ -95,6 +95,7 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
         # one file may hold several attempts; only all of it shows that the last one succeeded
         first, why, decided_by = None, whole, ""
     diagnosis = _diagnosis(first, why, members, gathered.wholes, stalled, table, facts)
+    diagnosis = _with_stacks(diagnosis, first, members)
     diagnosis, devices = with_devices(diagnosis, first, members)
     if facts is not None and facts.exit_code == 0:
         first, diagnosis, devices, decided_by = None, _despite(diagnosis), (), ""
@@ -156,8 +157,25 @@ def _diagnosis(
     if best.klass == NONE and facts is not None and facts.exit_code not in (None, 0):
         return _by_exit_code(members, table, facts)
     if stalled is not None and best.klass not in (NONE, UNKNOWN) and is_consequence(best):
-        return best._replace(evidence=(Evidence("", 0, stalled.words), *best.evidence))
+        return best._replace(evidence=(*best.evidence, Evidence("", 0, stalled.words)))
     return best
+
+
+def _with_stacks(
+    diagnosis: Diagnosis, first: Member | None, members: Sequence[Member]
+) -> Diagnosis:
+    """The diagnosis of a hang, with the place that the dumps of stacks show instead of the advice to take one."""
+    if diagnosis.klass != HANG or diagnosis.advice != CLASSES[HANG].advice:
+        return diagnosis
+    own = first.stack if first is not None else None
+    stacks = [own] if own is not None else [m.stack for m in members if m.stack is not None]
+    places = {stack.place.words() for stack in stacks}
+    if not places:
+        return diagnosis
+    what = "compare the stacks of the ranks"
+    if len(places) == 1:
+        what = f"see why it does not go on at {places.pop()}"
+    return diagnosis._replace(advice=f"{what}; run it again")
 
 
 def _by_exit_code(members: Sequence[Member], table: Table, facts: Circumstances) -> Diagnosis:

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pairun.diagnose.lines import Log
+from pairun.diagnose.diagnosis import Evidence, of_line
+from pairun.diagnose.lines import Line, Log
 from pairun.diagnose.tracebacks import Frame
 from pairun.incident.waitingplaces import WaitingPlace, odd_rank
 
@@ -42,10 +43,12 @@ class Stack(NamedTuple):
     Attributes:
         place: the innermost line of the job's own code.
         in_group: whether it waited for other ranks, in a library.
+        shown: the line of the dump with that place.
     """
 
     place: WaitingPlace
     in_group: bool
+    shown: Evidence
 
 
 def last_stack(log: Log) -> Stack | None:
@@ -56,10 +59,10 @@ def last_stack(log: Log) -> Stack | None:
     last = None
     for match in _THREAD.finditer(data):
         frames = _frames_after(log, match.start())
-        is_main = bool(frames) and frames[-1].function == _MAIN
+        is_main = bool(frames) and frames[-1][0].function == _MAIN
         if is_main and not any(_CRASHED in each.text for each in log.before(match.start(), 3)):
             last = frames
-    return None if last is None else _stack_of(last)
+    return None if last is None else _stack_of(last, log)
 
 
 class OddStack(NamedTuple):
@@ -97,9 +100,9 @@ def _most(counts: Counter[str]) -> str:
     return counts.most_common(1)[0][0]
 
 
-def _frames_after(log: Log, at: int) -> list[Frame]:
-    """The frames of the thread whose header is at an offset, innermost first."""
-    frames: list[Frame] = []
+def _frames_after(log: Log, at: int) -> list[tuple[Frame, Line]]:
+    """The frames of the thread whose header is at an offset, each with its line, innermost first."""
+    frames: list[tuple[Frame, Line]] = []
     start = log.data.rfind(b"\n", 0, at)
     header = next(log.after(start, 1), None) if start >= 0 else log.first()
     for line in log.after(at, _MAX_FRAMES):
@@ -108,16 +111,18 @@ def _frames_after(log: Log, at: int) -> list[Frame]:
         if (match := _FRAME.match(line.text)) is None:
             break
         file, number = match["file"] or match["path"], match["line"] or match["at"]
-        frames.append(Frame(file, int(number), match["function"] or match["spied"]))
+        frames.append((Frame(file, int(number), match["function"] or match["spied"]), line))
     return frames
 
 
-def _stack_of(frames: Sequence[Frame]) -> Stack | None:
-    own = next((n for n, frame in enumerate(frames) if not _is_library(frame)), None)
+def _stack_of(frames: Sequence[tuple[Frame, Line]], log: Log) -> Stack | None:
+    own = next((n for n, (frame, _) in enumerate(frames) if not _is_library(frame)), None)
     if own is None:
         return None
-    place = WaitingPlace(frames[own].file, frames[own].line, frames[0].function)
-    return Stack(place, any(_OF_GROUP.search(frame.file) for frame in frames[:own]))
+    frame, line = frames[own]
+    place = WaitingPlace(frame.file, frame.line, frames[0][0].function)
+    in_group = any(_OF_GROUP.search(inner.file) for inner, _ in frames[:own])
+    return Stack(place, in_group, of_line(log, line))
 
 
 def _is_library(frame: Frame) -> bool:

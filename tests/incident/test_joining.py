@@ -113,6 +113,7 @@ def test_the_rank_that_did_not_enter_the_collective_is_named(tmp_path: Path, tab
     assert incident.stall is not None
     assert (incident.stall.number, incident.stall.missing) == (121, (1,))
     assert incident_lines(incident)[0].startswith("rank 1 never entered collective 121 (ALLREDUCE)")
+    assert "rank0.log:2: [rank0]:" in incident_lines(incident)[2]
 
 
 def test_a_log_that_just_ends_is_named(tmp_path: Path, table: Table) -> None:
@@ -130,6 +131,7 @@ def test_nobody_is_named_when_all_entered_the_collective(tmp_path: Path, table: 
     incident = incident_of(write(tmp_path, logs), table)
     assert incident.first is None
     assert "all known ranks entered collective 121" in incident_lines(incident)[0]
+    assert "rank0.log:2: [rank0]:" in incident_lines(incident)[2]
 
 
 def test_the_rank_that_waits_elsewhere_is_named(tmp_path: Path, table: Table) -> None:

@@ -45,6 +45,14 @@ def test_the_rank_outside_of_the_collective_is_named(
     assert incident.decided_by == (
         "rank 1 is at train.py:17 (find_latest), the others wait at train.py:41 (all_reduce)"
     )
+    shown = incident.diagnosis.evidence[0]
+    lines = (tmp_path / "rank1.log").read_text().splitlines()
+    assert shown.file.endswith("rank1.log")
+    assert shown.text == lines[shown.line - 1].strip()
+    assert "17" in shown.text
+    assert incident.diagnosis.advice == (
+        "see why it does not go on at train.py:17 (find_latest); run it again"
+    )
 
 
 def test_stacks_that_are_all_the_same_name_no_rank(tmp_path: Path, table: Table) -> None:
@@ -53,6 +61,29 @@ def test_stacks_that_are_all_the_same_name_no_rank(tmp_path: Path, table: Table)
     incident = incident_of(write(tmp_path, {f"rank{n}.log": waits for n in range(4)}), table)
     assert incident.first is None
     assert incident.diagnosis.klass == "hang"
+    assert incident.diagnosis.advice == (
+        "see why it does not go on at train.py:41 (all_reduce); run it again"
+    )
+
+
+def test_stacks_at_different_places_are_compared(tmp_path: Path, table: Table) -> None:
+    """Two and two: no rank is the odd one, and the dumps are at hand."""
+    logs = {
+        f"rank{n}.log": WATCHDOG.format(inner=INNER[WATCHDOG], line=41 + n % 2, function="average")
+        for n in range(4)
+    }
+    incident = incident_of(write(tmp_path, logs), table)
+    assert incident.diagnosis.klass == "hang"
+    assert incident.diagnosis.advice == "compare the stacks of the ranks; run it again"
+
+
+def test_a_log_with_a_dump_needs_no_other_one(tmp_path: Path, table: Table) -> None:
+    """The one log of a job shows where it waits."""
+    log = RUNNING + WATCHDOG.format(inner=INNER[WATCHDOG], line=41, function="average")
+    incident = incident_of(write(tmp_path, {"train.log": log}), table)
+    assert incident.diagnosis.advice == (
+        "see why it does not go on at train.py:41 (all_reduce); run it again"
+    )
 
 
 def test_the_stack_of_a_crash_shows_no_hang() -> None:
