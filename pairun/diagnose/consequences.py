@@ -27,6 +27,9 @@ _NETWORK_CLASSES = frozenset(
 )
 """Reports that every instance prints while a job is torn down."""
 
+_TORN_DOWN = frozenset(("cancelled_by_user", "storage_io_error"))
+"""Reports of a program that loses its terminal or its files while it is being stopped."""
+
 _OF_LAUNCHER = "child_failed"
 """The class of a launcher that only reports a failed process."""
 
@@ -34,8 +37,9 @@ _OF_LAUNCHER = "child_failed"
 def discounted(hits: list[Hit], facts: Sequence[Fact]) -> list[Hit]:
     """Lower the scores of hits that an earlier hit explains.
 
-    Errors of the job's code and of the network count less while the job is being stopped. So does a
-    missing file after a failed download, and a failed command after which the job continued.
+    Errors of the job's code, of the network and of the storage count less while the job is being
+    stopped. So does a missing file after a failed download, and a failed command after which the job
+    continued.
     """
     ends = [hit for hit in hits if hit.rule.role == "end" and hit.score >= FIRM]
     stops = [hit.line.at for hit in ends if hit.rule.klass in _STOPS]
@@ -46,7 +50,7 @@ def discounted(hits: list[Hit], facts: Sequence[Fact]) -> list[Hit]:
 
     def weighed(hit: Hit) -> Hit:
         causes: list[int] = []
-        if hit.rule.role == "code" or hit.rule.klass == "cancelled_by_user":
+        if hit.rule.role == "code" or hit.rule.klass in _TORN_DOWN:
             causes = stops
         elif hit.rule.klass in _NETWORK_CLASSES:
             causes = stops + cancels
@@ -121,7 +125,6 @@ def _outlived(hit: Hit, hits: Sequence[Hit], facts: Sequence[Fact]) -> Hit:
         for h in hits
         if h.line.at > hit.line.at
         and h.score >= CERTAIN
-        and h.rule.role != "consequence"
         and h.rule.klass != _OF_LAUNCHER
         and not is_shells(h.line)
     ]

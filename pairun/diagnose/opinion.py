@@ -31,8 +31,8 @@ BY_SIMILARITY = "similar-messages"
 """In place of a rule's name."""
 
 _EXCEPTION = "user_code_error"
-_SAYS_NOTHING = frozenset((NONE, UNKNOWN, _EXCEPTION, "child_failed", "hang"))
-"""Classes without a cause; a guess of one of them helps nobody."""
+_SAYS_NOTHING = frozenset((NONE, UNKNOWN, _EXCEPTION, "hang"))
+"""Classes that nobody can act on. A failed child is none: its own log has the cause."""
 
 _LAST_LINES, _VERY_LAST = 10, 2
 _SHARE = 0.3

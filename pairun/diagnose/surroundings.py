@@ -54,7 +54,7 @@ _ACCESS = re.compile(
 
 _OF_SHELL = re.compile(
     r"[^\n:]{1,200}: ?(?:line )?\d{1,6}: .{1,200}: (?:command not found|not found|No such file or directory|Permission denied)$"
-    r"|(?:ba|da|k|z)?sh: (?:.{1,200}: )?(?:command not found|not found|No such file or directory|Permission denied)"
+    r"|(?:/[\w/]{1,80}/)?(?:ba|da|k|z)?sh: (?:.{1,200}: )?(?:command not found|not found|No such file or directory|Permission denied)"
 )
 """A shell's report of a command that it cannot run."""
 

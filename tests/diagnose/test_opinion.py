@@ -20,12 +20,14 @@ from pairun.diagnose.weighing import UNSURE, diagnose
 from pairun.diagnose.wording import features_of
 
 LEASE = "the flux broker denied us a lease of the volume"
+GONE = "a stirrer of the mixer gave up, look into its own notes for why"
 _KNOWN = (
     (LEASE, "storage_io_error"),
     ("the flux broker is out of plasma credits", "service_quota"),
     ("the flux broker lost a rank of the team", "peer_lost"),
     ("our mixer wants another flavour of plasma", "config_error"),
     ("the mixer is ready and the plasma is warm", NONE),
+    (GONE, "child_failed"),
 )
 
 
@@ -57,6 +59,11 @@ def test_a_similar_message_names_the_class(table: Table) -> None:
     assert 0.5 < said.confidence <= MOST_SURE < UNSURE
     assert said.rule == BY_SIMILARITY
     assert said.retry == "retry_elsewhere"
+
+
+def test_a_similar_message_may_say_only_that_a_child_failed(table: Table) -> None:
+    """Then another log has the cause, and no cause is named."""
+    assert _said(f"mixing\n{GONE}\n", table, 1).klass == "child_failed"
 
 
 def test_a_guess_never_forbids_a_retry(table: Table) -> None:

@@ -221,6 +221,30 @@ def test_what_could_not_be_fetched_is_missing_afterwards(table: Table) -> None:
     assert said(f"{failed}retrying in 5 s\n{missing}", table).klass == "file_not_found"
 
 
+def test_a_program_loses_its_terminal_while_it_is_stopped(table: Table) -> None:
+    """An I/O error after the time limit is a consequence; before it, the storage is the cause."""
+    stop = "salloc: Job 7 has exceeded its time limit and its allocation has been revoked.\n"
+    lost = "tcsetattr: Input/output error\n"
+    assert said(stop + lost, table).klass == "time_limit"
+    assert said(lost + stop, table).klass == "storage_io_error"
+
+
+def test_a_program_that_aborts_itself_was_not_killed(table: Table) -> None:
+    """The launcher kills the ranks of a program that calls MPI_Abort."""
+    abort = "application called MPI_Abort(MPI_COMM_WORLD, 1) - process 0\n"
+    bad = "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   EXIT CODE: 9\n"
+    assert said(abort + bad, table).klass == "child_failed"
+    assert said(bad, table).klass == "host_oom"
+
+
+def test_a_server_that_was_told_to_stop_and_did_has_not_failed(table: Table) -> None:
+    """Its own handler raises the KeyboardInterrupt."""
+    told = "KeyboardInterrupt: MQLLMEngine terminated\n"
+    done = "INFO:     Waiting for application shutdown.\nINFO:     Application shutdown complete.\n"
+    assert said(told, table).klass == "terminated_sigterm"
+    assert said(told + done, table).klass == NONE
+
+
 def test_a_command_that_failed_before_a_stop_was_outlived(table: Table) -> None:
     """A shell goes on after it, until the scheduler ends the job."""
     missing = "CommandNotFoundError: the shell has no 'conda activate'\n"
@@ -707,6 +731,12 @@ def test_a_later_error_outranks_a_command_that_the_shell_did_not_find(
     """A script that goes on after `nvidia-smi || true` did not end because of it."""
     for known in (None, code):
         assert said(_NO_NVIDIA_SMI + between + end, table, exit_code=known).klass == klass
+
+
+def test_a_collective_outranks_a_command_that_a_program_called(table: Table) -> None:
+    """A shell that the program starts for a command does not end the program."""
+    missing = "/bin/sh: gpustat: command not found\n"
+    assert said(STEPS + missing + WATCHDOG, table).klass == "nccl_timeout"
 
 
 @pytest.mark.parametrize(
