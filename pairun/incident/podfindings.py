@@ -13,7 +13,7 @@ from time import process_time
 
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_reported
-from pairun.diagnose.facts.fact import Fact
+from pairun.diagnose.facts.fact import Fact, advice_for
 from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
@@ -210,7 +210,7 @@ def _of_message(message: str, report: PodReport, table: Table, deadline_s: float
 
 def _diagnosis(fact: Fact, report: PodReport) -> Diagnosis:
     where = Evidence(report.file, report.line, f"Pod {report.name}: {fact.words}")
-    return of_reported(fact, where)
+    return of_reported(fact._replace(advice=advice_for(fact, report.name)), where)
 
 
 def _healthy() -> Diagnosis:

@@ -91,6 +91,113 @@ def test_data_that_report_no_failure_raise_no_alarm(text: str, table: Table) -> 
     assert diagnose([Log(text.encode())], table).klass == "none"
 
 
+_DESCRIBED_PENDING = (
+    "Status:           Pending\nConditions:\n  Type           Status\n  PodScheduled   False \nEvents:\n"
+    "  Type     Reason            Age                  From               Message\n"
+)
+_NO_NODE = (
+    "  Warning  FailedScheduling  3m (x9 over 7m)  default-scheduler  0/9 nodes are available: 3 node(s) "
+    "had untolerated taint {gpu: bad}, 6 Insufficient nvidia.com/gpu. preemption: 0/9 nodes are "
+    "available: 3 Preemption is not helpful for scheduling.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("event", "headline"),
+    [
+        (
+            _NO_NODE,
+            "no node fits the Pod: 3 node(s) had untolerated taint {gpu: bad}, 6 Insufficient nvidia.com/gpu",
+        ),
+        (
+            '  Warning  FailedScheduling  3m  default-scheduler  persistentvolumeclaim "data" not found\n',
+            'no node fits the Pod: persistentvolumeclaim "data" not found',
+        ),
+        ("", "no node fits the Pod (Unschedulable)"),
+    ],
+)
+def test_the_scheduler_s_event_says_more_than_the_condition(
+    event: str, headline: str, table: Table
+) -> None:
+    """`kubectl describe pod` has both; the event names taints and resources."""
+    diagnosis = diagnose([Log((_DESCRIBED_PENDING + event).encode())], table)
+    assert diagnosis.klass == "unschedulable"
+    assert diagnosis.headline == headline
+    assert diagnosis.evidence[0].text.startswith("Warning" if event else "PodScheduled")
+
+
+_PODS = "NAME   READY   STATUS   RESTARTS   AGE\nmoe-master-0   1/1   Running   0   42m\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "headline", "advice"),
+    [
+        (
+            _PODS + "moe-worker-1   0/1   CrashLoopBackOff   6 (31s ago)   42m\n",
+            "moe-worker-1: the container fails repeatedly (CrashLoopBackOff)",
+            "`kubectl logs --previous moe-worker-1`",
+        ),
+        (
+            "w-1   0/1   CrashLoopBackOff   6 (31s ago)   42m\nw-2   0/1   Error   0   9m\nw-3   0/1   CrashLoopBackOff   5 (1s ago)   42m\n",
+            "w-1 and 1 other Pod: the container fails repeatedly (CrashLoopBackOff)",
+            "`kubectl logs --previous w-1`",
+        ),
+        (
+            "NAMESPACE   NAME   READY   STATUS   RESTARTS   AGE\nml   w-1   0/1   Error   0   42m\n",
+            "w-1: the container failed (Error)",
+            "`kubectl logs w-1 -n ml`",
+        ),
+        (
+            _PODS + "w-1   0/1   Init:CrashLoopBackOff   6 (31s ago)   42m\n",
+            "w-1: an init container fails repeatedly (Init:CrashLoopBackOff)",
+            "`kubectl logs --all-containers --previous w-1`",
+        ),
+        (
+            _PODS + "w-2   0/1   Evicted   0   42m   <none>   n2\n",
+            "w-2: the kubelet evicted the Pod (Evicted)",
+            "run it again",
+        ),
+        (
+            "Warning  BackOff  9s    kubelet  Back-off restarting failed container main in pod w-1_ml(7f)\n",
+            "w-1: the container fails repeatedly (BackOff)",
+            "`kubectl logs --previous w-1`",
+        ),
+        (
+            "9s  Warning  BackOff  pod/w-1  Back-off restarting failed container\n",
+            "w-1: the container fails repeatedly (BackOff)",
+            "`kubectl logs --previous w-1`",
+        ),
+        (
+            '{"waiting": {"reason": "CrashLoopBackOff"}}\n',
+            "the container fails repeatedly (CrashLoopBackOff)",
+            "`kubectl logs --previous POD`",
+        ),
+    ],
+)
+def test_a_table_of_pods_names_the_pod(text: str, headline: str, advice: str, table: Table) -> None:
+    """The Pod that failed is named, and the command that prints its log."""
+    diagnosis = diagnose([Log(text.encode())], table)
+    assert diagnosis.headline == headline
+    assert advice in diagnosis.advice
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"reason": "NodeNotReady",\n"reason": "TaintManagerEviction",\n',
+        "9s  Normal  TaintManagerEviction  pod/w-1  Marking for deletion Pod ml/w-1\n",
+        "reason: DeletionByTaintManager\n",
+        "reason: EvictionByEvictionAPI\n",
+    ],
+)
+def test_a_pod_that_left_a_bad_node_needs_no_priority(text: str, table: Table) -> None:
+    """Its node was tainted or drained: another one helps, a higher priority does not."""
+    diagnosis = diagnose([Log(text.encode())], table)
+    assert (diagnosis.klass, diagnosis.retry) == ("evicted", "retry_elsewhere")
+    assert "another node" in diagnosis.advice
+    assert "priority" not in diagnosis.advice
+
+
 def test_a_fact_outranks_text(table: Table) -> None:
     """The container was killed for its memory, whatever its programs printed meanwhile."""
     text = _TEXT + "Last State: Terminated\n  Reason: OOMKilled\n  Exit Code: 137\n"

@@ -20,6 +20,10 @@ HINT = 42
 """The weight of a fact that the log may explain better, such as exit code 1."""
 
 
+PREVIOUS_LOG = "see why the container ended: `kubectl logs --previous POD`"
+"""Advice for a container that started again; `with_pod` names the Pod."""
+
+
 class Fact(NamedTuple):
     """A system's report.
 
@@ -44,6 +48,22 @@ class Fact(NamedTuple):
     retry: str = ""
     advice: str = ""
     is_past: bool = False
+
+
+def with_pod(fact: Fact, pod: str, namespace: str = "") -> Fact:
+    """A fact whose words and advice name the Pod.
+
+    Args:
+        fact: the fact.
+        pod: the name.
+        namespace: the Pod's; empty if the text does not name it.
+    """
+    return fact._replace(words=f"{pod}: {fact.words}", advice=advice_for(fact, pod, namespace))
+
+
+def advice_for(fact: Fact, pod: str, namespace: str = "") -> str:
+    """A fact's advice with the Pod's name in its command; see `with_pod`."""
+    return fact.advice.replace("POD`", f"{pod} -n {namespace}`" if namespace else f"{pod}`")
 
 
 class Reader(NamedTuple):

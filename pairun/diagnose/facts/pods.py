@@ -1,6 +1,6 @@
 """Facts about a Kubernetes Pod: why it or its container ended, and why it does not start.
 
-Formats: ``kubectl get pod`` (table, YAML and JSON) and ``kubectl describe pod``. The reasons are
+Formats: ``kubectl get pod`` (YAML and JSON; the table: `podrows`) and ``kubectl describe pod``. The reasons are
 those of the kubelet, the scheduler and the controllers
 (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/, kubelet/events/event.go).
 """
@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from pairun.diagnose.facts.events import is_over
-from pairun.diagnose.facts.fact import DECISIVE, HINT, LIKELY, STRONG, Fact, Reader
+from pairun.diagnose.facts.events import OTHER_NODE, is_over, why_no_node
+from pairun.diagnose.facts.fact import DECISIVE, HINT, LIKELY, PREVIOUS_LOG, STRONG, Fact, Reader
 from pairun.diagnose.lines import Line, Log
 
 _STOPPED = "terminated_sigterm"
 
-_REASONS: Mapping[str, tuple[str, int, str]] = {
+REASONS: Mapping[str, tuple[str, int, str]] = {
     "OOMKilled": ("host_oom", DECISIVE, "the container used more memory than its limit"),
     "Evicted": ("evicted", DECISIVE, "the kubelet evicted the Pod"),
     "DeadlineExceeded": ("time_limit", STRONG + 2, "the Pod or its Job reached its deadline"),
@@ -50,18 +50,20 @@ _REASONS: Mapping[str, tuple[str, int, str]] = {
     "ContainerCannotRun": ("container_setup_error", STRONG, "the container could not be started"),
     "StartError": ("container_setup_error", STRONG, "the container could not be started"),
     "ContainerStatusUnknown": ("node_stuck", LIKELY, "the container's node lost its state"),
-    "CrashLoopBackOff": ("child_failed", HINT, "the container fails repeatedly"),
+    "CrashLoopBackOff": ("child_failed", HINT + 2, "the container fails repeatedly"),
     "BackoffLimitExceeded": ("child_failed", HINT, "the Job's Pods failed too often"),
 }  # fmt: skip
 """Class, weight and meaning of a reason."""
 
+_ADVICE: Mapping[str, str] = {
+    "CrashLoopBackOff": PREVIOUS_LOG,
+    **dict.fromkeys(("DeletionByTaintManager", "TaintManagerEviction", "EvictionByEvictionAPI"), OTHER_NODE),
+}  # fmt: skip
+"""The advice for a reason, where that of its class does not fit."""
+
 _OUT_OF = re.compile(r"OutOf[\w./-]{2,80}$")
 _NAMED = re.compile(
     r"""(?:^|[\s{,"';(])[Rr]eason(?:"|\\")?\s?[:=]\s{0,40}(?:"|\\"|'|\[)?(?P<reason>[A-Z][\w./-]{2,80})"""
-)
-_ROW = re.compile(
-    r"^\S+\s+(?:\S+\s+)?\d+/\d+\s+(?:Init:)?(?P<status>[A-Z]\w+)\s+\d+(?:\s|$)"
-    r"|^\S+\s+\S+\s+(?P<evicted>Evicted)\s+\S+\s+Pod The node"
 )
 _LOW = re.compile(
     r"(?:The )?[Nn]ode was low on resource: \[?(?P<resource>[\w.-]+)|The node had condition: \[(?P<condition>\w+)"
@@ -71,7 +73,6 @@ _OVER = re.compile(
     r"|[Cc]ontainer \S+ exceeded its local ephemeral storage limit"
     r"|[Uu]sage of EmptyDir volume \"?(?P<volume>[\w.-]+)\"? exceeds the limit"
 )
-_NODES = re.compile(r"\b0/\d+ nodes are available: (?P<why>.{1,200})")
 _WAITS = re.compile(r"^Status:\s+Pending\s*$")
 _NOWHERE = re.compile(r"^Node:\s+<none>\s*$")
 _SCHEDULED = re.compile(r"^\s*PodScheduled\s+(?P<state>False|True)\b")
@@ -115,9 +116,10 @@ def fact_of_reason(reason: str, at: int = -1) -> Fact | None:
         reason: a word in CamelCase.
         at: offset of its line in the log, in bytes; -1 if it is not from a log.
     """
-    if reason in _REASONS:
-        klass, weight, words = _REASONS[reason]
-        return _fact(klass, weight, f"{words} ({reason})", at)
+    if reason in REASONS:
+        klass, weight, words = REASONS[reason]
+        fact = _fact(klass, weight, f"{words} ({reason})", at)
+        return fact._replace(advice=_ADVICE.get(reason, ""))
     if _OUT_OF.match(reason):
         resource = reason.removeprefix("OutOf")
         return _fact("unschedulable", DECISIVE, f"the node has no {resource} left", at)
@@ -131,8 +133,8 @@ def fact_of_message(message: str, at: int = -1) -> Fact | None:
     if match := _LOW.search(message):
         resource = match["resource"] or match["condition"]
         return _fact("evicted", DECISIVE, f"the node was low on {resource}: Pods were evicted", at)
-    if match := _NODES.search(message):
-        return _fact("unschedulable", DECISIVE, f"no node fits the Pod: {match['why']}", at)
+    if why := why_no_node(message):
+        return _fact("unschedulable", DECISIVE, f"no node fits the Pod: {why}", at)
     return None
 
 
@@ -184,7 +186,10 @@ def _stated(line: Line, log: Log) -> Sequence[Fact] | None:
         words = "the Pod waits, and has no node"
         return [_fact("unschedulable", LIKELY, words, line.at)] if nowhere else []
     if match := _SCHEDULED.match(text):
-        return _of("Unschedulable", line) if match["state"] == "False" else []
+        if match["state"] == "True":
+            return []
+        # the scheduler's event, which follows, says why
+        return [fact._replace(weight=STRONG + 2) for fact in _of("Unschedulable", line)]
     if match := _DOCKER.match(text):
         return _of("OOMKilled", line) if match["state"] == "true" else []
     if match := _EXIT.match(text):
@@ -192,9 +197,6 @@ def _stated(line: Line, log: Log) -> Sequence[Fact] | None:
         return [] if fact is None else [fact]
     if _STATE.match(text):
         return []  # the next lines contain the reason
-    if match := _ROW.match(text):
-        status = match["status"] or match["evicted"]
-        return _of_status(status, line)
     for match in _NAMED.finditer(text):
         if facts := _of(match["reason"].rstrip("."), line):
             return facts
@@ -204,19 +206,6 @@ def _stated(line: Line, log: Log) -> Sequence[Fact] | None:
 def _of(reason: str, line: Line) -> list[Fact]:
     fact = fact_of_reason(reason, line.at)
     return [] if fact is None else [fact]
-
-
-def _of_status(status: str, line: Line) -> Sequence[Fact] | None:
-    """The facts of a row of ``kubectl get pods``."""
-    if status in _REASONS:
-        return _of(status, line)
-    if status == "Pending":
-        return [_fact("unschedulable", HINT, "the Pod waits for a node", line.at)]
-    if status in ("Error", "Failed"):
-        return [_fact("child_failed", HINT, "the container failed", line.at)]
-    return (
-        [] if status in ("Running", "Completed", "ContainerCreating", "PodInitializing") else None
-    )
 
 
 def _over(volume: str | None, at: int) -> Fact:
@@ -237,8 +226,8 @@ PODS = Reader(
     (
         "reason", "state:", "podscheduled", "exitcode", "exit code:", "low on resource", "node had condition",
         "nodes are available", "ephemeral local storage", "ephemeral storage limit", "emptydir volume",
-        *(name.lower() for name in _REASONS),
-        "  error  ", "pending", "running", "contain", "init:", "evicted",
+        *(name.lower() for name in REASONS),
+        "pending",
     ),
     _read,
 )  # fmt: skip

@@ -11,11 +11,12 @@ from pairun.diagnose.facts.kernel import KERNEL
 from pairun.diagnose.facts.launchers import LAUNCHERS
 from pairun.diagnose.facts.losses import LOSSES
 from pairun.diagnose.facts.nodes import NODES
+from pairun.diagnose.facts.podrows import POD_ROWS
 from pairun.diagnose.facts.pods import PODS
 from pairun.diagnose.facts.slurm import SLURM
 from pairun.diagnose.lines import Line, Log
 
-_READERS = (NODES, EVENTS, PODS, KERNEL, SLURM, GPUS, LAUNCHERS, LOSSES)
+_READERS = (NODES, EVENTS, PODS, POD_ROWS, KERNEL, SLURM, GPUS, LAUNCHERS, LOSSES)
 
 WORDS = tuple(sorted({word for reader in _READERS for word in reader.words}))
 """Lower-case words; a line that some reader reads contains one of them."""
