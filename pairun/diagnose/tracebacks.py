@@ -174,8 +174,15 @@ def is_source(log: Log, line: Line) -> bool:
         return False
     for before in log.before(line.at, 12):
         if before.source == line.source:
-            return bool(_FRAME.match(before.text))
+            # the exception of a traceback that is indented as a whole, such as in pip's output
+            is_left = _indent(line.text) < _indent(before.text)
+            return bool(_FRAME.match(before.text)) and not is_left
     return False
+
+
+def _indent(text: str) -> int:
+    """The number of characters before the first word."""
+    return len(text) - len(text.lstrip())
 
 
 def _is_boxed(log: Log, line: Line) -> bool:

@@ -21,3 +21,25 @@ BOXED = """\
 def test_the_source_code_in_a_box_of_rich_is_no_message(table: Table) -> None:
     """The exception is below the box."""
     assert diagnose([Log(BOXED.encode())], table).klass == "user_code_error"
+
+
+BUILD = """\
+  error: subprocess-exited-with-error
+
+  error: python setup.py egg_info did not run successfully.
+  ╰─> [3 lines of output]
+      Traceback (most recent call last):
+        File "<string>", line 2, in <module>
+      ModuleNotFoundError: No module named 'torch'
+      [end of output]
+error: metadata-generation-failed
+"""
+
+
+def test_the_exception_of_an_indented_traceback_is_no_source_code(table: Table) -> None:
+    """The output of a build, which pip indents; its frame has no line of code."""
+    diagnosis = diagnose([Log(BUILD.encode())], table)
+    assert (diagnosis.klass, diagnosis.rule) == ("build_failed", "build-needs-module")
+    assert diagnosis.headline.startswith("the build of a package needs the module torch,")
+    assert diagnosis.evidence[0].text == "ModuleNotFoundError: No module named 'torch'"
+    assert "--no-build-isolation" in diagnosis.advice
