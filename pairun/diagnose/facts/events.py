@@ -40,7 +40,7 @@ _ROUTINE = frozenset((
 ))  # fmt: skip
 """Events of type Normal that report no failure, even if they contain words of failure."""
 
-OTHER_NODE = "run it again, on another node; the operator should look at this one"
+OTHER_NODE = "run it again, on another node; `kubectl describe node` shows the taints of this one"
 """Advice for a Pod that had to leave its node: neither its size nor its priority is the reason."""
 
 _ADVICE: Mapping[str, str] = {"BackOff": PREVIOUS_LOG, "TaintManagerEviction": OTHER_NODE}
