@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 MAX_BYTES = 64 << 20
@@ -16,6 +17,10 @@ _MAX_YAML_BYTES = 8 << 20
 _MAX_OBJECTS = 20000
 _KINDS = frozenset(("Pod", "Node", "Event", "Framework"))
 _JSON = re.compile(rb'\s*[\[{][^\0]{0,400}?"(?:apiVersion|kind)": ?"')
+_STATED = re.compile(
+    rb'^[ \t-]*"?(?P<key>reason|message|note|exitCode)"?:(?: +[|>][-+]?)?\s+(?P<value>[^\s{\[][^\n]*)$',
+    re.MULTILINE,
+)
 _YAML = re.compile(rb"(?m)\A(?:---\s*\n|#[^\n]*\n)*(?:- )?(?:apiVersion|kind): \S")
 
 
@@ -27,19 +32,32 @@ class ClusterObject(NamedTuple):
         data: the object, as the API server has it.
         file: the file name for people.
         line: the first line with the object's name; 1 if there is none.
+        stated: the key, the beginning of the value, and the line of each reason, message and exit code.
     """
 
     kind: str
     data: Mapping[str, Any]
     file: str
     line: int
+    stated: tuple[tuple[str, str, int], ...] = ()
 
     def part(self, *names: str) -> Mapping[str, Any]:
         """A mapping inside the object; empty if it is missing or of another type."""
         value: Any = self.data
         for name in names:
             value = value.get(name) if isinstance(value, dict) else None
-        return value if isinstance(value, dict) else {}
+        return mapping(value)
+
+    def line_of(self, key: str, value: object) -> int:
+        """The line that states a reason, a message or an exit code; else that of the object's name.
+
+        Args:
+            key: ``reason``, ``message``, ``note`` or ``exitCode``.
+            value: its value.
+        """
+        text = " ".join(str(value).split())
+        lines = (n for k, start, n in self.stated if k == key and start and text.startswith(start))
+        return next(lines, self.line)
 
     @property
     def name(self) -> str:
@@ -60,21 +78,60 @@ def objects_in(data: bytes, file: str) -> list[ClusterObject]:
         file: its name for people.
     """
     documents = _from_json(data) if data.lstrip()[:1] in (b"{", b"[") else _from_yaml(data)
-    found: list[ClusterObject] = []
+    items: list[Mapping[str, Any]] = []
+    names: list[tuple[int, int]] = []
     at = 0
     for item in _items(documents):
         kind, meta = item.get("kind"), item.get("metadata")
-        if kind not in _KINDS or not isinstance(meta, dict) or len(found) >= _MAX_OBJECTS:
+        if kind not in _KINDS or not isinstance(meta, dict) or len(items) >= _MAX_OBJECTS:
             continue
         name = re.escape(str(meta.get("name") or "")).encode()
         match = re.compile(rb'"?name"?: ?"?' + name + rb'"?,?[ \r]*$', re.MULTILINE).search(
             data, at
         )
+        start = -1
         if match is not None:
+            # the keys are in the order of the alphabet: what precedes apiVersion is of the last object
+            start = max(data.rfind(b"apiVersion", at, match.start()), at)
             at = match.end()
-        line = data.count(b"\n", 0, match.start()) + 1 if match else 1
-        found.append(ClusterObject(str(kind), item, file, line))
-    return found
+        items.append(item)
+        names.append((start, match.start() if match is not None else -1))
+    stated = _stated(data, [start for start, _ in names])
+    return [
+        ClusterObject(
+            str(item["kind"]), item, file, data.count(b"\n", 0, max(name, 0)) + 1, tuple(lines)
+        )
+        for item, (_, name), lines in zip(items, names, stated, strict=True)
+    ]
+
+
+def _stated(data: bytes, starts: Sequence[int]) -> list[list[tuple[str, str, int]]]:
+    """The reasons, messages and exit codes of objects, each with its line.
+
+    Args:
+        data: the file.
+        starts: the offsets of the objects; -1 for an object that was not found.
+    """
+    known = [(start, n) for n, start in enumerate(starts) if start >= 0]
+    stated: list[list[tuple[str, str, int]]] = [[] for _ in starts]
+    line, at = 1, 0
+    for match in _STATED.finditer(data):
+        line, at = line + data.count(b"\n", at, match.start()), match.start()
+        before = bisect_right(known, (at, len(starts))) - 1
+        if before >= 0:
+            text = _beginning(match["value"])
+            stated[known[before][1]].append((match["key"].decode(), text, line))
+    return stated
+
+
+def _beginning(raw: bytes) -> str:
+    """The beginning of a value in JSON or YAML, with single spaces; a long one in YAML has more lines."""
+    text = raw.decode("utf-8", "replace").strip()
+    try:
+        text = str(json.loads(text.removesuffix(",")))
+    except ValueError:
+        text = text.strip("'\"")
+    return " ".join(text.split())
 
 
 def _items(documents: Iterator[Any]) -> Iterator[Mapping[str, Any]]:
@@ -115,3 +172,13 @@ def _from_yaml(data: bytes) -> Iterator[Any]:
         yield from yaml.load_all(data, Loader=loader)
     except (yaml.YAMLError, RecursionError, ValueError):
         return
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """A mapping in an object; empty if it is of another type."""
+    return value if isinstance(value, dict) else {}
+
+
+def mappings(value: Any) -> list[Mapping[str, Any]]:
+    """The mappings in a list of an object; empty if it is of another type."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

@@ -21,6 +21,8 @@ _STATE = re.compile(
 _PART = re.compile(
     r"^ {6}(?P<key>Reason|Exit Code|Message|Started|Finished): +(?P<value>\S.*)$", re.MULTILINE
 )
+_STATED = re.compile(r"^ +(?P<key>Reason|Message|Exit Code): +(?P<value>\S.*)$", re.MULTILINE)
+_KEYS = {"Reason": "reason", "Message": "message", "Exit Code": "exitCode"}
 _READY = re.compile(
     r"^ {4}Ready: +(?P<ready>True|False) *\n {4}Restart Count: +(?P<count>\d{1,9}) *$", re.MULTILINE
 )
@@ -61,7 +63,12 @@ def _blocks(text: str, file: str) -> Iterator[ClusterObject]:
             "containerStatuses": _containers(block),
         }
         node = fields.get("Node", "").partition("/")[0]
-        yield _pod(match["name"], node, status, file, text.count("\n", 0, match.start()) + 1)
+        line = text.count("\n", 0, match.start()) + 1
+        stated = [
+            (_KEYS[m["key"]], " ".join(m["value"].split()), line + block.count("\n", 0, m.start()))
+            for m in _STATED.finditer(block)
+        ]
+        yield _pod(match["name"], node, status, file, line)._replace(stated=tuple(stated))
 
 
 def _containers(block: str) -> list[dict[str, Any]]:

@@ -197,19 +197,22 @@ def _finding(
 
 def _of_message(message: str, report: PodReport, table: Table, deadline_s: float) -> Diagnosis:
     """The diagnosis from a termination message: PID 1's own one, or that of the log's end."""
-    own = diagnosis_in(message, report.file, report.line)
+    own = diagnosis_in(message, report.file, report.message_line)
     if own is not None:
         return own
     if (failure := failed_task_in(message)) is not None:
-        where = Evidence(report.file, report.line, f"Pod {report.name}: {failure.message}")
+        where = Evidence(report.file, report.message_line, f"Pod {report.name}: {failure.message}")
         return diagnosis_of_task(failure, table, where, deadline_s)
     log = Log(message.encode(), report.file)
     shown = diagnose([log], table, None, deadline_s, process_time, guesses=False)
-    return shown._replace(evidence=tuple(e._replace(line=report.line) for e in shown.evidence))
+    return shown._replace(
+        evidence=tuple(e._replace(line=report.message_line) for e in shown.evidence)
+    )
 
 
 def _diagnosis(fact: Fact, report: PodReport) -> Diagnosis:
-    where = Evidence(report.file, report.line, f"Pod {report.name}: {fact.words}")
+    file, line = report.places.get(fact, (report.file, report.line))
+    where = Evidence(file, line, f"Pod {report.name}: {fact.words}")
     return of_reported(fact._replace(advice=advice_for(fact, report.name)), where)
 
 
@@ -265,10 +268,10 @@ def _of_nodes(
     """The findings about nodes; without any Pod's node, or on a node of the job."""
     known = {each.node for each in reports} - {""}
     findings: dict[tuple[str, str], Finding] = {}
-    for each, node, fact in node_facts(objects):
+    for each, line, node, fact in node_facts(objects):
         if (known and node not in known) or (node, fact.klass) in findings:
             continue
-        where = Evidence(each.file, each.line, f"node {node}: {fact.words}")
+        where = Evidence(each.file, line, f"node {node}: {fact.words}")
         diagnosis = of_reported(fact, where)
         stuck = [r for r in reports if r.node == node and r.exit_code in (None, *_KILLED)]
         writer = Writer(None, node, node, launcher=bool(writers))

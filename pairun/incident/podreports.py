@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from pairun.diagnose.facts.events import facts_of_event
 from pairun.diagnose.facts.fact import Fact
 from pairun.diagnose.facts.nodes import fact_of_condition
-from pairun.diagnose.facts.pods import fact_of_code, fact_of_message, fact_of_reason, outlived
-from pairun.incident.clusterobjects import ClusterObject
+from pairun.incident.clusterobjects import ClusterObject, mapping, mappings
+from pairun.incident.podfacts import facts_of_codes, facts_of_status, states_of
 from pairun.incident.times import Moment, moment_in
 from pairun.kube.frameworkpods import completion_of, ended_pod, init_names, tasks_of
 
@@ -40,6 +40,8 @@ class PodReport(NamedTuple):
         messages: termination messages of its containers: the end of the log, or PID 1's diagnosis.
         file: the file of the object, for people.
         line: its line there.
+        places: the file and the line of each fact.
+        message_line: the line of the first message.
         started: whether a container of the Pod has started.
     """
 
@@ -55,6 +57,8 @@ class PodReport(NamedTuple):
     messages: tuple[str, ...] = ()
     file: str = ""
     line: int = 1
+    places: Mapping[Fact, tuple[str, int]] = {}
+    message_line: int = 1
     started: bool = False
 
     @property
@@ -82,21 +86,24 @@ def pod_reports(objects: Sequence[ClusterObject]) -> list[PodReport]:
     return [_settled(each) for each in reports.values()]
 
 
-def node_facts(objects: Sequence[ClusterObject]) -> Iterator[tuple[ClusterObject, str, Fact]]:
-    """The facts about nodes: the object, the node's name and the fact."""
+def node_facts(
+    objects: Sequence[ClusterObject],
+) -> Iterator[tuple[ClusterObject, int, str, Fact]]:
+    """The facts about nodes: the object, the line that states the fact, the node's name and the fact."""
     for each in objects:
         if each.kind == "Node":
-            for condition in _dicts(each.part("status").get("conditions")):
+            for condition in mappings(each.part("status").get("conditions")):
                 why = str(condition.get("message") or condition.get("reason") or "")
                 fact = fact_of_condition(
                     str(condition.get("type")), str(condition.get("status")), why
                 )
                 if fact is not None:
-                    yield each, each.name, fact
+                    line = each.line_of("message" if condition.get("message") else "reason", why)
+                    yield each, line, each.name, fact
         involved = each.part("involvedObject") or each.part("regarding")
         if each.kind == "Event" and involved.get("kind") == "Node":
             for fact in _facts_of_event(each):
-                yield each, str(involved.get("name") or ""), fact
+                yield each, _line_of_event(each), str(involved.get("name") or ""), fact
 
 
 def retries_of(objects: Sequence[ClusterObject]) -> int:
@@ -120,7 +127,7 @@ def trigger_of(objects: Sequence[ClusterObject]) -> str:
 
 
 def _retries(status: Mapping[str, Any]) -> int:
-    count = _dict(status.get("retryPolicyStatus")).get("totalRetriedCount")
+    count = mapping(status.get("retryPolicyStatus")).get("totalRetriedCount")
     return count if isinstance(count, int) else 0
 
 
@@ -130,39 +137,46 @@ def _pods_of(each: ClusterObject) -> Iterator[PodReport]:
     if each.kind == "Framework":
         inits = init_names(each.data)
         for role, task in tasks_of(each.data):
-            attempt = _dict(task.get("attemptStatus"))
-            completion = _dict(attempt.get("completionStatus"))
+            attempt = mapping(task.get("attemptStatus"))
+            completion = mapping(attempt.get("completionStatus"))
             if completion and attempt.get("podName"):
                 yield _report(each, ended_pod(role, task, attempt, completion, inits))
 
 
 def _report(each: ClusterObject, pod: Mapping[str, Any]) -> PodReport:
-    meta, status = _dict(pod.get("metadata")), _dict(pod.get("status"))
-    labels = {**_dict(meta.get("annotations")), **_dict(meta.get("labels"))}
+    meta, status = mapping(pod.get("metadata")), mapping(pod.get("status"))
+    labels = {**mapping(meta.get("annotations")), **mapping(meta.get("labels"))}
     containers = [
         container
         for key in ("initContainerStatuses", "containerStatuses")
-        for container in _dicts(status.get(key))
+        for container in mappings(status.get(key))
     ]
-    states = [state for container in containers for state in _states(container)]
-    ended = [terminated for state in states if (terminated := _dict(state.get("terminated")))]
+    states = [state for container in containers for state in states_of(container)]
+    ended = [terminated for state in states if (terminated := mapping(state.get("terminated")))]
     codes = [code for each_ in ended if isinstance(code := each_.get("exitCode"), int)]
     failed = [each_ for each_ in ended if each_.get("exitCode")]
     times = [moment_in(str(each_.get("finishedAt") or "")) for each_ in failed or ended]
+    stated = [*facts_of_status(each, status, containers)]
+    by_code = next(facts_of_codes(each, containers), None)
+    told = [str(e["message"]) for e in failed if e.get("message")]
     index = next((str(labels[k]) for k in _INDEXES if str(labels.get(k, "")).isdecimal()), "")
     return PodReport(
         name=str(meta.get("name")),
         uid=str(meta.get("uid") or ""),
         role=next((str(labels[k]) for k in _ROLES if labels.get(k)), ""),
         number=int(index) if len(index) in range(1, 7) else _last_number(str(meta.get("name"))),
-        node=str(_dict(pod.get("spec")).get("nodeName") or ""),
-        facts=tuple(_facts(status, containers)),
+        node=str(mapping(pod.get("spec")).get("nodeName") or ""),
+        facts=tuple(fact for fact, _ in stated),
         exit_code=next((code for code in codes if code), 0 if codes else None),
         at=min((t for t in times if t is not None), default=None),
-        by_code=next(_facts_of_codes(containers), None),
-        messages=tuple(str(e["message"]) for e in failed if e.get("message")),
+        by_code=by_code[0] if by_code else None,
+        messages=tuple(told),
         file=each.file,
         line=each.line,
+        places={
+            fact: (each.file, line) for fact, line in reversed([*stated, *filter(None, [by_code])])
+        },
+        message_line=each.line_of("message", told[0]) if told else each.line,
         started=any("running" in state or state.get("terminated") for state in states),
     )
 
@@ -172,66 +186,31 @@ def _last_number(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _states(container: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The state of a container, and how it ended before if it has restarted since."""
-    state = _dict(container.get("state"))
-    yield state
-    if not state.get("terminated"):
-        yield _dict(container.get("lastState"))
-
-
-def _facts(status: Mapping[str, Any], containers: Sequence[Mapping[str, Any]]) -> Iterator[Fact]:
-    if status.get("phase") == "Succeeded":
-        return
-    stated = [
-        fact_of_message(str(status.get("message") or "")),
-        fact_of_reason(str(status.get("reason") or "")),
-    ]
-    for condition in _dicts(status.get("conditions")):
-        kind, holds = condition.get("type"), condition.get("status")
-        if (kind, holds) in (("DisruptionTarget", "True"), ("PodScheduled", "False")):
-            stated.append(fact_of_message(str(condition.get("message") or "")))
-            stated.append(fact_of_reason(str(condition.get("reason") or "")))
-    for container in containers:
-        for state in _states(container):
-            parts = (_dict(state.get("waiting")), _dict(state.get("terminated")))
-            facts = (fact_of_reason(str(part.get("reason") or "")) for part in parts)
-            stated += [_weighed(fact, container) for fact in facts if fact is not None]
-    yield from (fact for fact in stated if fact is not None)
-
-
-def _facts_of_codes(containers: Sequence[Mapping[str, Any]]) -> Iterator[Fact]:
-    for container in containers:
-        for state in _states(container):
-            code = _dict(state.get("terminated")).get("exitCode")
-            if isinstance(code, int) and (fact := fact_of_code(code)) is not None:
-                yield _weighed(fact, container)
-
-
-def _weighed(fact: Fact, container: Mapping[str, Any]) -> Fact:
-    """A fact about a container, which counts little if the container runs again and is ready."""
-    running = _dict(container.get("state")).get("running")
-    if not isinstance(running, dict) or container.get("ready") is not True:
-        return fact
-    since = moment_in(str(running.get("startedAt") or ""))
-    restarts = container.get("restartCount")
-    count = restarts if isinstance(restarts, int) else 1
-    return outlived(fact, since.clock() if since is not None else "", count)
-
-
 def _with_event(report: PodReport, event: ClusterObject) -> PodReport:
     reason = event.data.get("reason")
-    facts = (*report.facts, *_facts_of_event(event))
+    own = _facts_of_event(event)
+    facts = (*report.facts, *own)
+    places = {fact: (event.file, _line_of_event(event)) for fact in own}
     times = ("eventTime", "lastTimestamp", "deprecatedLastTimestamp", "firstTimestamp")
     text = next((str(event.data[key]) for key in times if event.data.get(key)), "")
     at = report.at or (moment_in(text) if len(facts) > len(report.facts) else None)
-    return report._replace(facts=facts, at=at, started=report.started or reason == "Started")
+    return report._replace(
+        facts=facts,
+        at=at,
+        places={**places, **report.places},
+        started=report.started or reason == "Started",
+    )
 
 
 def _facts_of_event(event: ClusterObject) -> Sequence[Fact]:
     kind, reason = str(event.data.get("type") or ""), str(event.data.get("reason") or "")
     message = str(event.data.get("message") or event.data.get("note") or "")
     return facts_of_event(kind, reason, message) or ()
+
+
+def _line_of_event(event: ClusterObject) -> int:
+    key = next((k for k in ("message", "note") if event.data.get(k)), "reason")
+    return event.line_of(key, event.data.get(key) or "")
 
 
 def _settled(report: PodReport) -> PodReport:
@@ -241,11 +220,3 @@ def _settled(report: PodReport) -> PodReport:
         if not (report.started and fact.klass in _BEFORE_START):
             facts.setdefault(fact.klass, fact)
     return report._replace(facts=tuple(facts.values()))
-
-
-def _dict(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _dicts(value: Any) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

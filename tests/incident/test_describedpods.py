@@ -74,6 +74,9 @@ def test_the_states_of_containers() -> None:
     ended = first.part("status")["containerStatuses"][0]["state"]["terminated"]
     assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
     assert ended["finishedAt"] == "2026-03-01T12:04:20+00:00"
+    lines = DESCRIBED.splitlines()
+    assert "OOMKilled" in lines[first.line_of("reason", "OOMKilled") - 1]
+    assert "134" in lines[second.line_of("exitCode", 134) - 1]
     [container] = second.part("status")["containerStatuses"]
     assert "running" in container["state"]
     assert container["lastState"]["terminated"]["exitCode"] == 134
