@@ -41,6 +41,9 @@ SAME_ORDER = "make every rank enter the same collectives in the same order"
 HANG = "hang"
 """The class of a rank that stops without an error."""
 
+OF_ALL_RANKS = frozenset(("node_stuck", "terminated_sigterm"))
+"""Classes of what stops all ranks at once: none of them fails first."""
+
 _ABORTED = 134
 _LOSSES = frozenset(("network_unreachable", "nccl_system_error", "native_abort"))
 """Classes that ranks also show when another rank dies: used if no rank shows a better one."""
@@ -166,6 +169,13 @@ def is_solid(member: Member) -> bool:
     return member.diagnosis.klass not in _LOSSES
 
 
+def _as_rank(member: Member, rank: int) -> Member:
+    """The rank whose failure a log of all ranks shows; without the log if its node failed."""
+    if member.diagnosis.klass in OF_ALL_RANKS:
+        return Member.unseen(rank)
+    return member._replace(label=f"rank {rank}", rank=rank)
+
+
 def _first_cause(
     causes: Sequence[Member],
     members: Sequence[Member],
@@ -175,7 +185,7 @@ def _first_cause(
     if len(causes) == 1:
         ended = [t for f in causes[0].findings for t in f.testimonies if t.kind == ENDED]
         if causes[0].rank is None and len(ended) == 1:
-            return Member.unseen(ended[0].rank), causes[0].diagnosis, ended[0].words
+            return _as_rank(causes[0], ended[0].rank), causes[0].diagnosis, ended[0].words
         return causes[0], None, against_others(causes[0], members)
     accused = [t.rank for t in said if t.kind == ENDED and t.first]
     known = {m.rank for m in members}

@@ -9,6 +9,7 @@ from pairun.diagnose.brief import in_words, is_consequence
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis
 from pairun.incident.devices import DEVICES
+from pairun.incident.firstmember import OF_ALL_RANKS
 from pairun.incident.joining import Consequence, Incident
 from pairun.incident.labels import named
 from pairun.incident.members import Member
@@ -16,9 +17,6 @@ from pairun.incident.otherlogs import LOSSES, NO_OTHER_FAILURE, NO_OTHER_RANK
 from pairun.incident.spans import later
 
 _MAX_UNREAD = 5
-
-_FROM_OUTSIDE = frozenset(("node_stuck", "terminated_sigterm"))
-"""Classes of what stops all ranks at once: none of them fails first."""
 
 
 def incident_lines(incident: Incident) -> list[str]:
@@ -69,7 +67,7 @@ def _summary(incident: Incident, *, with_cause: bool) -> str:
         if stall is not None and is_of_wait:
             return stall.words
         ranks = [m for m in incident.members if m.rank is not None] or incident.members
-        if len(ranks) < 2 or incident.diagnosis.klass in _FROM_OUTSIDE:
+        if len(ranks) < 2 or incident.diagnosis.klass in OF_ALL_RANKS:
             return ""
         return f"no log shows which of {len(ranks)} failed first"
     what_it_did = _what_it_did(first, incident, with_cause=with_cause)

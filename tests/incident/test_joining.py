@@ -86,6 +86,29 @@ def test_close_times_of_two_hosts_leave_the_order_to_the_launcher(
     assert incident.decided_by == "the launcher saw it fail first"
 
 
+def test_the_log_of_all_ranks_is_that_of_the_rank_that_the_launcher_names(
+    tmp_path: Path, table: Table
+) -> None:
+    """One file without a column for ranks shows the cause, and the launcher's report names its rank."""
+    log = (
+        "[2026-03-01 12:04:16,000] [INFO] [logging.py:107:log_dist] [Rank 0] step=17, skipped=0\n"
+        '[rank3]: Traceback (most recent call last):\n[rank3]:   File "/job/ds.py", line 66, in <module>\n'
+        "[rank3]:     engine.backward(loss)\n[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to "
+        "allocate 5.10 GiB. GPU 3 has a total capacity of 79.11 GiB of which 4.02 GiB is free.\n"
+        "[2026-03-01 12:04:31,000] [ERROR] [launch.py:325:sigkill_handler] ['/usr/bin/python', '-u', 'ds.py', "
+        "'--local_rank=3'] exits with return code = 1\n"
+    )
+    incident = incident_of(write(tmp_path, {"job.log": log}), table)
+    data = incident_data(incident)
+    assert data["first"]["label"] == "rank 3"
+    assert (data["first"]["class"], data["first"]["clock"]) == ("gpu_oom", "12:04:16")
+    assert data["first"]["logs"] == [str(tmp_path / "job.log")]
+    assert data["consequences"] == []
+    lines = incident_lines(incident)
+    assert lines[0] == "rank 3 failed first at 12:04:16"
+    assert "  decided by: the launcher saw rank 3 end with exit code 1" in lines
+
+
 @pytest.mark.parametrize("name", ["launcher.log", "slurm-77.out"])
 def test_a_rank_that_died_by_a_signal_is_named(tmp_path: Path, table: Table, name: str) -> None:
     """The others lose their peer; the launcher saw who was killed."""
