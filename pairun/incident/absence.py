@@ -19,6 +19,9 @@ _TIMEOUTS = frozenset(("nccl_timeout", "rendezvous_timeout"))
 _NETWORK = frozenset(("network_unreachable", "nccl_system_error"))
 """Classes of connections that fail: the network's failure, or the end of the rank at the other end."""
 
+_MIN_OTHERS = 2
+"""How many ranks must go on for the one that does not to be the one that failed."""
+
 _LATE_S = 5.0
 """How much later than all others a rank must fail to be the one that they waited for."""
 
@@ -80,6 +83,30 @@ def ended_quietly(members: Sequence[Member]) -> Absent | None:
         logs = f"the logs of {named([m.label for m in quiet])}, all on {hosts.pop()},"
         return Absent(quiet[0], f"{logs} end {end}")
     return None
+
+
+def fell_silent(members: Sequence[Member]) -> Absent | None:
+    """The one rank that writes nothing more after a failure in a shared log that names no rank.
+
+    Args:
+        members: of the job.
+    """
+    nameless = [f for m in members if m.launcher for f in m.findings if f.is_cause]
+    failures = [(f.file, e.line) for f in nameless for e in f.diagnosis.evidence[:1] if e.line]
+    if len(failures) != 1:
+        return None
+    file, line = failures[0]
+    ends = {
+        member.label: (member, finding.lines[1])
+        for member in members
+        for finding in member.findings
+        if finding.file == file and not member.launcher
+    }
+    silent = [member for member, end in ends.values() if end < line]
+    if len(silent) != 1 or len(ends) < _MIN_OTHERS + 1:
+        return None
+    words = f"{silent[0].label} writes nothing after this failure, all others do"
+    return Absent(silent[0], words)
 
 
 def is_loss(member: Member) -> bool:

@@ -8,25 +8,34 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from pairun.incident.layouts import are_names, with_names
+from pairun.incident.columns import Column, Entry, Writers, writers_of
+from pairun.incident.layouts import prefixes_of, with_names
 from pairun.incident.numbered import NumberedLog, Runs
-from pairun.incident.records import numbers, one_each_line
+from pairun.incident.records import MESSAGES, numbers, one_each_line
 from pairun.incident.sections import with_sections
 
 _HEAD_BYTES = 1 << 16
 _CRI = re.compile(
     rb"(?m)^(\d{4}-\d\d-\d\dT\S+ (?:stdout|stderr)) P (.*)\n\d{4}-\d\d-\d\dT\S+ (?:stdout|stderr) ([FP]) "
 )
-_MESSAGES = ("log", "message", "msg", "text", "event", "body", "textPayload", "line", "MESSAGE")
 _RAW = ("log", "textPayload", "line", "MESSAGE")
 """Fields with a line as the program printed it."""
 
-_TIMES = ("time", "timestamp", "@timestamp", "ts", "asctime", "__REALTIME_TIMESTAMP")
+_TIMES = (
+    "time",
+    "timestamp",
+    "@timestamp",
+    "Timestamp",
+    "Time",
+    "Date",
+    "ts",
+    "asctime",
+    "__REALTIME_TIMESTAMP",
+)
 _LEVELS = ("level", "levelname", "severity", "lvl")
 _TRACES = ("exc_info", "exception", "stack", "stack_trace", "traceback", "exc_text", "error")
 _RANKS = ("rank", "global_rank", "process_index", "worker_id")
@@ -38,7 +47,8 @@ _MAX_DEPTH = 3
 _EPOCH = re.compile(r"1\d{9}(?:\.\d+)?|1\d{12}|1\d{15}|1\d{18}")
 _MAX_EPOCH_S = 1e10
 _DOCKER = {"log", "stream", "time"}
-_NAME = re.compile(r"[\w.-]{1,253}")
+_NAME = re.compile(r"[\w./-]{1,253}")
+_NUMBER = re.compile(r"\d+")
 
 
 def decoded(log: NumberedLog) -> NumberedLog:
@@ -47,7 +57,7 @@ def decoded(log: NumberedLog) -> NumberedLog:
     if (records := one_each_line(log)) is not None:
         log, head = records, records.data[:_HEAD_BYTES]
     if b"{" in head and _is_json_lines(head):
-        return _from_json(log)
+        return with_names(_from_json(log))
     if b" P " in head and _CRI.search(head):
         return _whole_lines(log)
     return with_names(with_sections(log))
@@ -69,21 +79,26 @@ def _object(line: bytes) -> dict[str, Any] | None:
         return None
     if not isinstance(parsed, dict):
         return None
-    inner: dict[str, Any] = next(
-        (parsed[key] for key in _INNER if isinstance(parsed.get(key), dict)), {}
-    )
-    return {**inner, **parsed}
+    if _message(parsed) is not None:
+        return {**_inner(parsed, _INNER), **parsed}
+    return {**parsed, **_inner(parsed, parsed)}
+
+
+def _inner(record: Mapping[str, Any], keys: Iterable[str]) -> Mapping[str, Any]:
+    """The first object under some keys that has a text, as shippers put a program's own fields."""
+    objects = (record[key] for key in keys if isinstance(record.get(key), dict))
+    return next((each for each in objects if _message(each) is not None), {})
 
 
 def _message(record: Mapping[str, Any]) -> str | None:
-    return next((str(record[key]) for key in _MESSAGES if isinstance(record.get(key), str)), None)
+    return next((str(record[key]) for key in MESSAGES if isinstance(record.get(key), str)), None)
 
 
 def _from_json(log: NumberedLog) -> NumberedLog:
     lines: list[bytes] = []
     runs = Runs()
     number_of = numbers(log)
-    writer = _writer_field(log)
+    writer = _Writer.in_log(log)
     open_line = False
     for index, raw in enumerate(log.data.split(b"\n")):
         record = _object(raw)
@@ -104,48 +119,87 @@ def _from_json(log: NumberedLog) -> NumberedLog:
     return NumberedLog(b"\n".join(lines), log.name, runs.runs, log)
 
 
-def _writer_field(log: NumberedLog) -> tuple[str, ...]:
-    """The keys that lead to the name of a record's writer if no field says so by its own name.
+class _Writer(NamedTuple):
+    """The fields of records that name their writers if no field says so by its own name.
 
-    As in lines of text, the values are compared: see `pairun.incident.layouts`.
+    As in lines of text, the values are compared: see `pairun.incident.columns`.
+
+    Attributes:
+        paths: of each field, the keys that lead to it.
+        writers: which of the fields name the writers; None if none do.
+        prefixes: of each writer.
     """
-    records = [
-        record
-        for raw in log.data.split(b"\n")[:_MAX_JUDGED]
-        if (record := _object(raw)) is not None
-    ]
-    if any(_pod(record) or any(key in record for key in _RANKS) for record in records):
-        return ()
-    values: dict[tuple[str, ...], Counter[str]] = {}
-    for record in records:
-        for path, value in _texts(record, ()):
-            values.setdefault(path, Counter())[value] += 1
-    for path, counts in values.items():
-        if 2 * sum(counts.values()) > len(records) and are_names(counts):
-            return path
-    return ()
+
+    paths: Sequence[tuple[str, ...]] = ()
+    writers: Writers | None = None
+    prefixes: Mapping[tuple[str, str | None], bytes] = {}
+
+    @classmethod
+    def in_log(cls, log: NumberedLog) -> _Writer:
+        """The fields of a log's records."""
+        lines = log.data.split(b"\n")
+        records = [r for raw in lines[:_MAX_JUDGED] if (r := _object(raw)) is not None]
+        if any(_pod(record) for record in records):
+            return cls()
+        entries: dict[tuple[str, ...], list[Entry]] = {}
+        for n, record in enumerate(records):
+            text = _NUMBER.sub("#", (_message(record) or "")[:80])
+            for path, value in _texts(record, ()):
+                entries.setdefault(path, []).append(Entry(n, value, text))
+        paths = list(entries)
+        columns = {Column(n, path[-1]): entries[path] for n, path in enumerate(paths)}
+        writers = writers_of(columns, len(records))
+        if writers is None:
+            return cls()
+        writer = cls(paths, writers)
+        every = {each for raw in lines if (r := _object(raw)) and (each := writer.of(r))}
+        return writer._replace(prefixes=prefixes_of(writers, every))
+
+    def of(self, record: Mapping[str, Any]) -> tuple[str, str | None] | None:
+        """The values that name a record's writer; None if it names none."""
+        if self.writers is None:
+            return None
+        name = _at(record, self.paths[self.writers.column.place])
+        if self.writers.local is None:
+            return (
+                (name, None) if name and (self.writers.kind == "name" or name.isdigit()) else None
+            )
+        local = _at(record, self.paths[self.writers.local.place])
+        return (name, local) if name and local.isdigit() else None
+
+    def prefix(self, record: Mapping[str, Any]) -> str:
+        """What stands before a record's text; empty if it names no writer."""
+        name = self.of(record)
+        return "" if name is None else self.prefixes[name].decode()
 
 
 def _texts(
     record: Mapping[str, Any], above: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The short texts in a record, each with the keys that lead to it."""
+    """The short texts and numbers in a record, each with the keys that lead to it."""
     for key, value in record.items():
-        if isinstance(value, str) and _NAME.fullmatch(value):
-            yield (*above, key), value
+        if isinstance(value, int) and not isinstance(value, bool):
+            yield (*above, key), str(value)
+        elif isinstance(value, str) and _NAME.fullmatch(value):
+            for n, part in enumerate(value.split("/")):
+                yield (*above, key, str(n)) if "/" in value else (*above, key), part
         elif isinstance(value, dict) and len(above) < _MAX_DEPTH:
             yield from _texts(value, (*above, key))
 
 
 def _at(record: Mapping[str, Any], path: Sequence[str]) -> str:
-    """The text to which keys lead; empty if there is none."""
+    """The text or number to which keys lead; empty if there is none."""
     value: Any = record
     for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, str) else ""
+        if isinstance(value, str):
+            value = dict(enumerate(value.split("/"))).get(int(key))
+        else:
+            value = value.get(key) if isinstance(value, dict) else None
+    is_short = isinstance(value, str | int) and not isinstance(value, bool)
+    return str(value) if is_short and _NAME.fullmatch(str(value)) else ""
 
 
-def _shown(record: Mapping[str, Any], text: str, writer: Sequence[str]) -> str:
+def _shown(record: Mapping[str, Any], text: str, writer: _Writer) -> str:
     """Format a record as a logger prints it: time, level, message, then the traceback."""
     time = next(
         (str(record[k]) for k in _TIMES if isinstance(record.get(k), str | int | float)), ""
@@ -154,8 +208,9 @@ def _shown(record: Mapping[str, Any], text: str, writer: Sequence[str]) -> str:
     if any(record.get(key) == text for key in _RAW):
         level = ""  # that of the stream; the line shows the program's own
     rank = next((f"[rank{record[k]}]: " for k in _RANKS if isinstance(record.get(k), int)), "")
-    if pod := _pod(record) or (writer and f"{_at(record, writer)}/main"):
+    if pod := _pod(record):
         rank = f"[pod/{pod}] {rank}"
+    rank = writer.prefix(record) or rank
     traces = [str(record[k]) for k in _TRACES if isinstance(record.get(k), str)]
     lines = [line for part in (text.rstrip("\n"), *traces) for line in part.split("\n")]
     first = " ".join(filter(None, (_clock(time), level.upper(), lines[0])))

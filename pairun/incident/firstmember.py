@@ -24,7 +24,14 @@ from pairun.diagnose.classes import CLASSES, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, Evidence
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
-from pairun.incident.absence import came_late, ended_quietly, is_loss, is_quiet, without_log
+from pairun.incident.absence import (
+    came_late,
+    ended_quietly,
+    fell_silent,
+    is_loss,
+    is_quiet,
+    without_log,
+)
 from pairun.incident.clocks import Clocks
 from pairun.incident.collectives import Stall
 from pairun.incident.findings import CHILD_FAILED
@@ -92,6 +99,8 @@ def first_member(
             member = by_rank.get(each.rank) or Member.unseen(each.rank)
             why = member.diagnosis if member.is_cause else _by_exit(each, member, table)
             return member, why, each.words
+    if not causes and (silent := fell_silent(members)) is not None:
+        return silent.member, None, silent.words
     quiet = ended_quietly(members)
     if causes and (quiet is None or not all(map(is_loss, causes))):
         return _first_cause(causes, members, said, clocks)

@@ -1,221 +1,364 @@
-"""Recognises who wrote each line of a shared log, whatever layout a tool gives to the name.
+"""Recognises who wrote each line of a shared log, whatever layout a tool or a logger gives to the name.
 
-Tools that print the logs of several Pods, hosts or processes put a name before each line: pdsh,
-stern, ``docker compose``, logcli, Fluentd, ``aws logs tail``, launchers. No list of tools is
-complete, so the lines are compared: one of the first words of nearly all lines is a name, the names
-have one shape and differ in a number or a random ending, each comes back, and only times and words
-that never change stand before it. Such lines get the form of ``kubectl logs --prefix``, which the
-rest reads.
+Tools that print the logs of several Pods, hosts or processes put a name before each line: pdsh, stern,
+``docker compose``, logcli, Fluentd, ``aws logs tail``, launchers. A program's own logger may print its
+rank in a column. Both are found as a column of the lines' first words (`pairun.incident.columns`). Such
+lines get the form of ``kubectl logs --prefix`` or of torchrun, which the rest reads.
 
-A program's own logger may print the rank in a column of its lines instead: see
-`pairun.incident.rankcolumns`.
+The lines of a traceback have no column of a logger. They belong to the line before them if a logger
+printed them with it, as an error; after any other line, nothing says whose they are.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from pairun.incident.columns import Column, Entry, Writers, writers_of
 from pairun.incident.numbered import NumberedLog
-from pairun.incident.rankcolumns import column_of, with_ranks
 
 _SAMPLE_BYTES = 1 << 16
-_SHARE = 0.9
-"""The share of a log's lines that must show a name."""
+_BLOCKS, _BLOCK_LINES = 5, 100
+_MIN_LINES = 4
+_HEAD_BYTES = 200
+_MAX_WORDS = 9
+"""How many words of a line are looked at."""
 
-_LINES_EACH = 2
-_MAX_NAMES = 4096
-_MAX_SHAPES = 3
-"""How many shapes the names of one job have: such as ``bert-master-0`` and ``bert-worker-0``."""
+_ALL = 0.97
+"""The share of lines that have the names which a tool puts before all lines."""
 
-_MAX_BEFORE, _MAX_AFTER = 4, 3
-"""How many words stand before a name, and between it and the program's own text."""
+_MAX_AFTER = 3
+"""How many words that never change stand between a tool's name and the program's own text."""
 
-_WORD = re.compile(rb"(\S+)(?:[ \t]|$)|[ \t]")
-_OF_TIME = re.compile(rb"[\[(]?[\d:/.,TZ+-]{1,40}[\])]?|[A-Z][a-z]{2}|UTC")
-_OF_LEVEL = re.compile(
-    rb"(?i)[\[(|]?(?:trace|debug|info|notice|warn(?:ing)?|error|critical|fatal)[\])|:]?"
+_LEVEL = rb"(?i:trace|debug|info|notice|success|warn(?:ing)?|err(?:or)?|crit(?:ical)?|fatal|exception|severe)"
+_WORD = re.compile(
+    rb"(?P<time>\d{4}[-/.]\d\d[-/.]\d\d(?:[T _-]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)?(?:Z| ?[+-]\d\d:?\d\d)?(?![\w])"
+    rb"|\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?Z?(?![\w:])|(?<![\w])[EWIFD]\d{4}(?= )"
+    rb"|(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d(?= )"
+    rb"|\d\d-\d\d(?= \d\d:)|\d{9,10}\.\d{1,9}(?![\w])|\d{13,19}(?![\w])|UTC\b|\b[AP]M\b)"
+    rb"|(?<![\w.-])(?P<level>" + _LEVEL + rb"|[DIWEFC](?=[ \]|]))(?![\w.-])"
+    rb"|(?P<path>(?<!\S)[\w.-]*(?:/[\w.-]+)*\.(?:log|txt|out|err))(?=[:\s])"
+    rb"|(?P<word>[^\s\[\](){}<>|,;:\"'/=#\xe2\x80\xba*@!?&%$+~]+)"
 )
-"""A program's logger printed what follows a level: its own words, which may mention a worker."""
+_KEYED = re.compile(rb"[=:#] ?\"?'?| |-(?=\d)|")
+_GLUED = re.compile(rb"([A-Za-z][A-Za-z_]*?)[_.-]?(\d{1,6})")
+_GLUED_KEYS = re.compile(
+    rb"(?i)(?:global_?|world_?|local_?)?rank|r|gpu|g|cuda|device|[dtpe]p|lr|local"
+)
+"""Words before a number without a space whose number is that of a rank, not only a part of a name."""
 
-_LOCAL = re.compile(rb"\[(\d{1,4})\]:?")
-_ENDS = b"[](){}<>|:,;\"'"
-_NAME = re.compile(rb"[A-Za-z][\w.]{0,60}(?:-[\w.]{1,60}){0,8}|\d{1,3}(?:[.-]\d{1,3}){3}")
+_RANK_WORDS = (b"r", b"rank")
+_KEY_WORDS = re.compile(
+    rb"(?i)(?:global|local|world|process|node|shard|machine)?[_-]?"
+    rb"(?:rank|worker|process|proc|replica|trainer|task|actor|pe|host|node|machine|member|peer|client|executor|gpu"
+    rb"|cuda|device|slot|pid)(?:[_-]?(?:id|index))?|r|[dtpe]p"
+)
+_PROSE = re.compile(rb"[A-Za-z][a-z]+")
+_BETWEEN = re.compile(rb"[\s|:-]{0,4}")
+_OPENS, _CLOSES = b"[(<{|", b"])>}|:"
+_CONTINUED = re.compile(
+    rb"[ \t]|$|(?:Original )?Traceback \(most|During handling of|The above exception was|> File"
+    rb"|(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Warning)\b[:\s]?"
+)
+"""A line that follows from the one before it, without a column: of a traceback, or indented."""
+
+_FAILURE = re.compile(
+    rb"(?m)^(?:(?:Original )?Traceback|(?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b)"
+)
 _KNOWN = re.compile(
-    rb"\[pod/|\[?[Rr]ank:? ?\d+\]?:|\[[a-z]{2,12}\d+\]:|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ \S+\[\d+\]: "
+    rb"\((?:[\w.<>=/-]+ )+pid=\d|\[pod/|\[?[Rr]ank:? ?\d+\]?:|\[[a-z]{2,12}\d+\]:|\[\d+,\d+\]<std\w+>:"
+    rb"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ \S+\[\d+\]: "
 )
 """Layouts that `pairun.incident.prefixes` reads itself."""
 
-_COUNTED = re.compile(
-    r"(?:epoch|step|iter|iteration|batch|layer|layers|block|fold|attempt|retry|try|v|version|phase)[._-]?$",
-    re.IGNORECASE,
-)
-"""What a word has before a number that counts progress or parts of a model, and no writers."""
-
+_ERRORS = {b"E", b"ERR", b"ERROR", b"CRIT", b"CRITICAL", b"FATAL", b"EXCEPTION", b"SEVERE", b"F"}
 _DIGITS = re.compile(r"\d+")
-_RANDOM = re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}$")
-"""The random ending of a Pod's name (k8s.io/apimachinery, ``util/rand``)."""
-
-_NUMBER = re.compile(rb"(\d{1,5})(?:\t|\|[\w.-]{1,40} *\| ?)")
-_NUMBER_OF_LINE = re.compile(rb"(?m)^" + _NUMBER.pattern)
-"""The number of a process before a line: GNU parallel's ``--tag``, PM2."""
+_NUMBERS = re.compile(rb"\d+")
+_RANKED = re.compile(r"(?i)r(?:ank)?[_.-]?(\d{1,6})")
 
 
-class _Layout(NamedTuple):
-    """Where the lines of a log have names.
+class _Word(NamedTuple):
+    """A word in a line that may be a name.
 
     Attributes:
-        word: the index of the word that has the name.
-        part: which part of it, between slashes, counted from its end; 0 for all of it.
-        after: how many words follow that never change, such as the container's name.
-        has_local: whether the number of a process on its host follows.
+        column: how many words that are no times and no levels stand before it, and the word before a
+            number or before ``=``.
+        value: the name or the number.
+        start: its offset, with the key.
+        end: the offset of what follows it.
+        in_prose: whether it may be a word of the program's own text.
     """
 
-    word: int
-    part: int
-    after: int = 0
-    has_local: bool = False
+    column: Column
+    value: str
+    start: int
+    end: int
+    in_prose: bool
 
 
-class _Named(NamedTuple):
-    """A line with a name.
+class _Head(NamedTuple):
+    """The first words of a line: the words, and the times and levels between them."""
 
-    Attributes:
-        name: of its writer.
-        local: the number of the process on its host; None if the layout has none.
-        rest: the line without the name, with its time.
-    """
-
-    name: str
-    local: int | None
-    rest: bytes
+    words: Sequence[_Word]
+    marks: Sequence[tuple[int, int]]
+    level: bytes
 
 
 def with_names(log: NumberedLog) -> NumberedLog:
-    """A log whose lines name their writers as ``kubectl logs --prefix`` does; itself if they do not."""
+    """A log whose lines name their writers in a form that is known; itself if they do not."""
     sample = _sample(log.data)
-    if len(sample) < 2 * _LINES_EACH or sum(map(bool, map(_KNOWN.match, sample))) * 2 > len(sample):
+    if len(sample) < _MIN_LINES or sum(map(bool, map(_KNOWN.match, sample))) * 2 > len(sample):
         return log
-    if (layout := _layout_of(sample)) is not None:
-        return _rewritten(log, layout)
-    if _are_numbered(sample):
-        return _with_numbers(log)
-    column = column_of(sample)
-    return log if column is None else with_ranks(log, column)
-
-
-def are_names(counts: Mapping[str, int]) -> bool:
-    """Whether words that come back name the writers of one job.
-
-    They differ only in numbers and random endings, and the numbers do not count progress.
-
-    Args:
-        counts: how often each word is there.
-    """
-    if not 1 < len(counts) <= _MAX_NAMES or sum(counts.values()) < _LINES_EACH * len(counts):
-        return False
-    if not all(_DIGITS.search(name) or _RANDOM.search(name) for name in counts):
-        return False
-    shapes = {_DIGITS.sub("#", _RANDOM.sub("?", name)) for name in counts}
-    if len(shapes) > _MAX_SHAPES or len(shapes) == len(counts):
-        return False
-    return not any(_COUNTED.search(n[: m.start()]) for n in counts for m in _DIGITS.finditer(n))
+    heads = {n: _head(line) for n, line in enumerate(sample) if not _CONTINUED.match(line)}
+    columns: dict[Column, list[Entry]] = {}
+    for n, head in heads.items():
+        for word in head.words:
+            entry = Entry(n, word.value, _text(sample[n][word.end :]), word.in_prose)
+            columns.setdefault(word.column, []).append(entry)
+    writers = writers_of(dict(sorted(columns.items())), len(heads))
+    if writers is None:
+        return log
+    return _rewritten(log, writers, sample)
 
 
 def _sample(data: bytes) -> list[bytes]:
     pieces = [data]
     if len(data) > 2 * _SAMPLE_BYTES:
         pieces = [data[:_SAMPLE_BYTES], data[-_SAMPLE_BYTES:]]
-    return [line for piece in pieces for line in piece.split(b"\n") if line.strip()]
+    lines = [line for piece in pieces for line in piece.split(b"\n") if line.strip()]
+    if len(lines) <= _BLOCKS * _BLOCK_LINES:
+        return lines
+    # lines that follow each other: those of ranks may alternate in a fixed order
+    gap = (len(lines) - _BLOCK_LINES) // (_BLOCKS - 1)
+    return [line for n in range(_BLOCKS) for line in lines[n * gap : n * gap + _BLOCK_LINES]]
 
 
-def _words(line: bytes, count: int) -> list[tuple[bytes, int]]:
-    """The first words of a line, each with the offset of what follows it."""
-    words: list[tuple[bytes, int]] = []
-    for match in _WORD.finditer(line):
-        if match[1] is not None:
-            words.append((match[1], match.end()))
-            if len(words) == count:
+def _text(rest: bytes) -> str:
+    """The text after a word, with ``#`` for numbers."""
+    return _NUMBERS.sub(b"#", rest[:80]).decode("utf-8", "replace")
+
+
+def _head(line: bytes, last: int = _MAX_WORDS) -> _Head:
+    """The first words of a line.
+
+    Args:
+        line: the line.
+        last: the place of the last word that is needed.
+    """
+    words: list[_Word] = []
+    marks: list[tuple[int, int]] = []
+    level = b""
+    place = prose = 0
+    key, key_at = "", 0
+    for match in _WORD.finditer(line, 0, _HEAD_BYTES):
+        kind, start, end = match.lastgroup, match.start(), match.end()
+        if kind in ("time", "level"):
+            marks.append((start, end))
+            raw = match[0].upper()
+            if kind == "level" or raw[:1] in b"EF":
+                level = level or (raw if kind == "level" else raw[:1])
+            key = ""
+            continue
+        raw = match[0].strip(b".-_") if kind == "word" else _stem(match[0])
+        if not raw:
+            continue
+        after = line[end : end + 1]
+        opened = line[: key_at if key else start].rstrip()[-1:]
+        is_closed = (
+            bool(opened) and opened in _OPENS and line[end : end + 2].lstrip()[:1] in _CLOSES
+        )
+        in_prose = bool((level and not (is_closed and line[end : end + 2].strip())) or prose)
+        if key:
+            is_value = raw.isdigit() or line[start - 1 : start] in b"=\"'"
+            if is_value:
+                value = raw.decode("ascii", "replace")
+                words.append(_Word(Column(place, key), value, key_at, end, in_prose))
+            place += 1
+            key = ""
+            if is_value and place <= last:
+                continue
+            if is_value or place > last:
                 break
-    return words
-
-
-def _layout_of(sample: Sequence[bytes]) -> _Layout | None:
-    """Where the lines have names; None if there is no such place."""
-    rows = [_words(line, _MAX_BEFORE + 1 + _MAX_AFTER) for line in sample]
-    for word in range(_MAX_BEFORE + 1):
-        column = [row[word][0] for row in rows if len(row) > word]
-        if len(column) < _SHARE * len(rows):
-            return None
-        for part in (0, 1, 2):
-            names = Counter(n for each in column if (n := _name_in(each, part)))
-            if sum(names.values()) >= _SHARE * len(rows) and are_names(names):
-                return _with_words_after(_Layout(word, part), rows)
-        if not _is_passed(column) or any(map(_OF_LEVEL.fullmatch, column)):
-            return None
-    return None
-
-
-def _is_passed(column: Sequence[bytes]) -> bool:
-    """Whether a name may follow words: times, or words that hardly change."""
-    return len(set(column)) <= 2 or all(map(_OF_TIME.fullmatch, column))
-
-
-def _name_in(word: bytes, part: int) -> str:
-    """The name in a word; empty if it has none."""
-    parts = word.strip(_ENDS).rpartition(b"=")[2].strip(_ENDS).split(b"/")
-    if part and part >= len(parts) + (part == 1):
-        return ""
-    name = parts[-part] if part else b"/".join(parts)
-    return name.decode("ascii", "replace") if _NAME.fullmatch(name) else ""
-
-
-def _with_words_after(layout: _Layout, rows: Sequence[Sequence[tuple[bytes, int]]]) -> _Layout:
-    """A layout with the words between the name and the program's text."""
-    for at in range(layout.word + 1, layout.word + 1 + _MAX_AFTER):
-        column = [row[at][0] for row in rows if len(row) > at]
-        if len(column) < _SHARE * len(rows):
+        if after == b"=" or (_KEY_WORDS.fullmatch(raw) and _number_follows(line, end)):
+            key, key_at = raw.decode("ascii", "replace"), start
+            continue
+        text = raw.decode("ascii", "replace")
+        words.append(_Word(Column(place), text, start, end, in_prose))
+        if (glued := _GLUED.fullmatch(raw)) and _GLUED_KEYS.fullmatch(glued[1]):
+            is_rank = glued[1].lower() in _RANK_WORDS and not prose
+            part = Column(place, glued[1].decode())
+            words.append(_Word(part, glued[2].decode(), start, end, in_prose and not is_rank))
+        place += 1
+        if place > last:
             break
-        if sum(_LOCAL.fullmatch(each) is not None for each in column) >= _SHARE * len(rows):
-            return layout._replace(has_local=True)
-        if len(set(column)) > 2:
-            break
-        layout = layout._replace(after=layout.after + 1)
-    return layout
+        if line[start - 1 : start] in b" \t" and after in b" \t," and _PROSE.fullmatch(raw):
+            prose += 1
+            if prose > 1:
+                break
+    if last == _MAX_WORDS and (tail := _AT_END.search(line)):
+        value = tail[2].decode()
+        column = Column(_LAST, tail[1].decode())
+        words.append(_Word(column, value, tail.start(), tail.end(), in_prose=False))
+    return _Head(words, marks, level)
 
 
-def _named(layout: _Layout, line: bytes) -> _Named | None:
-    """The name of a line and the rest; None if it has no name."""
-    last = layout.word + layout.after + layout.has_local
-    words = _words(line, last + 1)
-    if len(words) <= layout.word or not (name := _name_in(words[layout.word][0], layout.part)):
-        return None
-    times = b" ".join(word for word, _ in words[: layout.word] if _OF_TIME.fullmatch(word))
-    local = None
-    if layout.has_local and len(words) > last and (match := _LOCAL.fullmatch(words[last][0])):
-        local = int(match[1])
-    rest = line[words[min(last, len(words) - 1)][1] :]
-    return _Named(name, local, times + b" " + rest if times else rest)
+_LAST = 99
+"""The place of a field that a logger appends to its text."""
+
+_AT_END = re.compile(
+    rb"(?<![\w.-])((?i:(?:global_?|world_?)?rank|process_index|worker(?:_id)?))=[\"']?(\d{1,6})\b(?=(?:[ \t]+[\w.]+=\S+)*\s*$)"
+)
+_NEXT_NUMBER = re.compile(rb"(?:[=:#]|: | |_|-)\d{1,8}(?![\w.])")
 
 
-def _rewritten(log: NumberedLog, layout: _Layout) -> NumberedLog:
+def _number_follows(line: bytes, end: int) -> bool:
+    return _NEXT_NUMBER.match(line, end) is not None
+
+
+def _stem(path: bytes) -> bytes:
+    """The name of a file without folder and ending."""
+    return path.rpartition(b"/")[2].rpartition(b".")[0]
+
+
+def _word_of(head: _Head, column: Column) -> _Word | None:
+    return next((w for w in head.words if w.column == column), None)
+
+
+class _Form(NamedTuple):
+    """How the lines of a log are rewritten.
+
+    Attributes:
+        writers: the columns that name the writers.
+        is_tool: whether a tool put the names before lines of any text.
+        after: number of words between the name and the text.
+        shapes: of the names, with ``#`` for numbers; empty for numbers.
+    """
+
+    writers: Writers
+    is_tool: bool
+    after: int
+    shapes: frozenset[str] = frozenset()
+
+    @property
+    def last(self) -> int:
+        """The place of the last word that is needed."""
+        place = self.writers.last_place
+        return _MAX_WORDS if place == _LAST else place + self.after
+
+
+def _rewritten(log: NumberedLog, writers: Writers, sample: Sequence[bytes]) -> NumberedLog:
+    form = _form(writers, sample)
     lines = log.data.split(b"\n")
-    named = [_named(layout, line) for line in lines]
-    own = without_replica({n.name for n in named if n is not None})
-    ranks = _global_ranks(
-        {(n.name, n.local) for n in named if n is not None and n.local is not None}
-    )
-    shown = []
+    named = [_named(form, line) for line in lines]
+    prefixes = prefixes_of(writers, {n[0] for n in named if n is not None})
+    shown: list[bytes] = []
+    before, prefix = b"", b""
     for line, each in zip(lines, named, strict=True):
-        if each is None:
-            shown.append(line)
-        elif each.local is not None:
-            shown.append(b"[rank%d]: %s" % (ranks[each.name, each.local], each.rest))
+        if each is not None:
+            before, prefix = line, prefixes[each[0]]
+            shown.append(prefix + each[1])
+        elif is_continued(line, before):
+            shown.append(prefix + line)
         else:
-            shown.append(b"[pod/%s/main] %s" % (own[each.name].encode(), each.rest))
+            shown.append(line)
+            before = before if not line.strip() else b""
     return NumberedLog(b"\n".join(shown), log.name, log.runs, log)
+
+
+def is_continued(line: bytes, before: bytes) -> bool:
+    """Whether a line without a name is a part of a traceback that a logger printed with an error.
+
+    Args:
+        line: the line.
+        before: the last line with a name, if only such lines are between them.
+    """
+    if not before or not line.strip() or not _CONTINUED.match(line):
+        return False
+    return _head(before).level in _ERRORS
+
+
+def _form(writers: Writers, sample: Sequence[bytes]) -> _Form:
+    place = writers.last_place
+    heads = [_head(line) for line in sample]
+    named = [n for n, line in enumerate(sample) if not _CONTINUED.match(line)]
+    having = [heads[n] for n in named if _word_of(heads[n], writers.column) is not None]
+    is_tool = place != _LAST and len(having) >= _ALL * len(sample)
+    after = 0
+    while is_tool and after < _MAX_AFTER:
+        values = Counter(_value_at(head, place + after + 1) for head in having)
+        if len(values) > 2 or "" in values or any(_PROGRESS.fullmatch(v) for v in values):
+            break
+        after += 1
+    shapes = Counter(_shape(w.value) for h in having if (w := _word_of(h, writers.column)))
+    often = {shape for shape, count in shapes.items() if count > 1 and shape != "#"}
+    return _Form(writers, is_tool, after, frozenset(often))
+
+
+def _shape(name: str) -> str:
+    return _DIGITS.sub("#", name)
+
+
+_PROGRESS = re.compile(r"(?i)(?:global_?)?(?:step|iter|iteration|epoch|loss)s?")
+
+
+def _value_at(head: _Head, place: int) -> str:
+    """The word at a place before the first level or time after the name; empty if there is none."""
+    return next((w.value for w in head.words if w.column.place == place), "")
+
+
+_SKIPPED = re.compile(rb"[\])>}\"':=,;]*(?:[ \t]*(?:\||\xe2\x80\xba|[\])>}]+:?|-(?= )))*[ \t]?")
+
+
+def _named(form: _Form, line: bytes) -> tuple[tuple[str, str | None], bytes] | None:
+    """Name and number of a line's writer, and the line without them; None without a name."""
+    head = _head(line, form.last)
+    if (word := _word_of(head, form.writers.column)) is None:
+        return None
+    if _shape(word.value) not in form.shapes if form.shapes else not word.value.isdigit():
+        return None
+    local, end = None, word.end
+    if form.writers.local is not None:
+        second = _word_of(head, form.writers.local)
+        if second is None or not second.value.isdigit():
+            return None
+        local, end = second.value, max(end, second.end)
+    rest = line
+    if form.is_tool:
+        place = form.writers.last_place
+        after = [w.end for w in head.words if place < w.column.place <= place + form.after]
+        end = max([end, *after])
+        marks = b" ".join(line[a:b] for a, b in head.marks if b <= end)
+        skipped = _SKIPPED.match(line, end)
+        text = line[skipped.end() if skipped else end :]
+        rest = marks + b" " + text if marks else text
+    return (word.value, local), rest
+
+
+def prefixes_of(
+    writers: Writers, names: Collection[tuple[str, str | None]]
+) -> Mapping[tuple[str, str | None], bytes]:
+    """What stands before the lines of each writer, in a form that `pairun.incident.prefixes` knows.
+
+    Args:
+        writers: the columns that name them.
+        names: the values of the column and of that of the number on the node.
+    """
+    if writers.local is not None:
+        pairs = {(name, int(local)) for name, local in names if local is not None}
+        ranks = _global_ranks(pairs)
+        return {(n, x): b"[rank%d]: " % ranks[n, int(x)] for n, x in names if x is not None}
+    if writers.kind == "rank":
+        return {(n, x): b"[rank%d]: " % int(n) for n, x in names}
+    if writers.kind == "pid":
+        return {(n, x): b"(worker pid=%d) " % int(n) for n, x in names}
+    own = without_replica({name for name, _ in names})
+    key = writers.column.key
+    shown = {name: f"{key}-{own[name]}" if name.isdigit() else own[name] for name, _ in names}
+    return {
+        (n, x): b"[pod/%s/main] " % re.sub(r"[^\w.-]", "-", shown[n]).encode() for n, x in names
+    }
 
 
 def without_replica(names: Iterable[str]) -> Mapping[str, str]:
@@ -242,20 +385,3 @@ def _global_ranks(processes: Iterable[tuple[str, int]]) -> Mapping[tuple[str, in
     size = max((local for _, local in known), default=0) + 1
     hosts = list(dict.fromkeys(host for host, _ in known))
     return {(host, local): hosts.index(host) * size + local for host, local in known}
-
-
-def _are_numbered(sample: Sequence[bytes]) -> bool:
-    """Whether nearly all lines begin with the number of a writer, as those of GNU parallel do."""
-    numbers = Counter(int(m[1]) for line in sample if (m := _NUMBER.match(line)))
-    return (
-        sum(numbers.values()) >= _SHARE * len(sample)
-        and len(numbers) > 1
-        and sorted(numbers) == list(range(len(numbers)))
-        and min(numbers.values()) >= _LINES_EACH
-    )
-
-
-def _with_numbers(log: NumberedLog) -> NumberedLog:
-    """A log with the rank before each line instead of the bare number."""
-    shown = _NUMBER_OF_LINE.sub(rb"[rank\1]: ", log.data)
-    return NumberedLog(shown, log.name, log.runs, log)

@@ -7,6 +7,7 @@ from collections import Counter
 from functools import lru_cache
 
 from pairun.diagnose.lines import Log, parse
+from pairun.incident.layouts import is_continued
 from pairun.incident.numbered import NumberedLog, Runs
 from pairun.incident.writers import Writer, own_rank
 
@@ -50,8 +51,15 @@ def split(log: NumberedLog) -> list[tuple[Writer, NumberedLog]]:
     if not _is_shared(log):
         return []
     parts: dict[str, tuple[Writer, list[bytes], Runs]] = {}
+    last, before = _NOBODY, b""
     for number, raw in zip(_numbers(log), log.data.split(b"\n"), strict=True):
-        writer = _prefix_of(raw) or _NOBODY
+        writer = _prefix_of(raw)
+        if writer is not None:
+            last, before = writer, raw
+        elif is_continued(raw, before):
+            writer = last
+        else:
+            writer, before = _NOBODY, before if not raw.strip() else b""
         part = parts.get(writer.label)
         if part is None:
             part = parts[writer.label] = (writer, [], Runs())

@@ -1,10 +1,11 @@
-"""Brings records that are no JSON lines into that form: arrays of objects, and logfmt."""
+"""Brings records that are no JSON lines into that form: documents with arrays of objects, CSV, and logfmt."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from pairun.incident.numbered import NumberedLog, Runs
 
@@ -15,14 +16,78 @@ _LOGFMT = re.compile(rb"[a-zA-Z_][\w.]{0,40}=(?:\"|\S+ [a-zA-Z_][\w.]{0,40}=)")
 _FIELD = re.compile(rb"(?:^|(?<= ))([a-zA-Z_][\w.]{0,40})=(\"(?:[^\"\\]|\\.)*\"|\S*)")
 """A line and a field in logfmt (https://brandur.org/logfmt)."""
 
+MESSAGES = (
+    "log",
+    "message",
+    "msg",
+    "text",
+    "event",
+    "body",
+    "textPayload",
+    "line",
+    "MESSAGE",
+    "@message",
+)
+"""The fields in which loggers, shippers and exports keep the text of a record."""
+
+_TABLE = re.compile(rb"\"?[@\w. -]{1,40}\"?(?:,\"?[@\w. -]{1,40}\"?){1,40}\r?\n")
+"""The header of a table in CSV."""
+
 _BETWEEN = re.compile(r"[\s,\[\]]*(?=\{)")
 
 
 def one_each_line(log: NumberedLog) -> NumberedLog | None:
     """The records of a log as one JSON object each line; None if it is in no other form of records."""
+    if is_table(log.data):
+        return _from_table(log)
     if _LOGFMT.match(log.data):
         return _from_logfmt(log)
-    return _from_objects(log) if _SPREAD.match(log.data) else None
+    is_document = log.data.startswith(b"{") and log.data.rstrip().count(b"\n") == 0
+    return _from_objects(log) if is_document or _SPREAD.match(log.data) else None
+
+
+def is_table(head: bytes) -> bool:
+    """Whether a file begins as a table in CSV with a column of log messages."""
+    match = _TABLE.match(head)
+    names = match[0].replace(b'"', b"").strip().split(b",") if match else []
+    return any(name.decode().strip() in MESSAGES for name in names)
+
+
+def _from_table(log: NumberedLog) -> NumberedLog:
+    """The rows of a table in CSV as objects; a quoted message may have several lines."""
+    import csv  # imported here: most logs are no tables
+
+    rows = csv.reader(log.data.decode("utf-8", "replace").splitlines(keepends=True))
+    names = [name.strip() for name in next(rows)]
+    number_of = numbers(log)
+    lines: list[bytes] = []
+    runs = Runs()
+    before = rows.line_num
+    try:
+        for row in rows:
+            lines.append(json.dumps(dict(zip(names, row, strict=False))).encode())
+            runs.repeat(number_of(before), 1)
+            before = rows.line_num
+    except csv.Error:
+        pass  # the end of the file is cut off, or a line is too long
+    return NumberedLog(b"\n".join(lines), log.name, runs.runs, log)
+
+
+def _leaves(value: Mapping[str, Any], above: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The records in a document, each with the fields of what contains it, such as a stream's labels."""
+    own = {**above, **{key: each for key, each in value.items() if not isinstance(each, list)}}
+    if any(isinstance(value.get(key), str) for key in MESSAGES):
+        yield {**above, **value}
+        return
+    for each in value.values():
+        for item in each if isinstance(each, list) else ():
+            if isinstance(item, dict):
+                yield from _leaves(item, own)
+            elif isinstance(item, list) and len(item) > 1 and isinstance(item[1], str):
+                yield {**own, "time": str(item[0]), "line": item[1]}  # Loki
+    for each in value.values():
+        if isinstance(each, dict):
+            yield from _leaves(each, above)
 
 
 def _from_objects(log: NumberedLog) -> NumberedLog | None:
@@ -47,20 +112,25 @@ def _from_objects(log: NumberedLog) -> NumberedLog | None:
             index += text.count("\n", at, end)
             at = end
             continue
-        lines.append(json.dumps(record).encode())
-        runs.repeat(number_of(index), 1)
+        records = list(_leaves(record, {})) if isinstance(record, dict) else []
+        # a nested record may have several lines: only one alone has a known place
+        if len(records) < 2:
+            records = [record]
+        lines += [json.dumps(each).encode() for each in records]
+        for _ in records:
+            runs.repeat(number_of(index), 1)
         index += text.count("\n", at, end)
         at = end
     return NumberedLog(b"\n".join(lines), log.name, runs.runs) if len(lines) > 1 else None
 
 
 def _from_logfmt(log: NumberedLog) -> NumberedLog | None:
-    """The lines of logfmt (``ts=... pod=worker-1 msg="..."``) as objects; None if most are not."""
+    """The lines of logfmt (``ts=... pod=worker-1 msg="..."``) as objects; None if most have no text."""
     lines = log.data.split(b"\n")
     shown = []
     for line in lines:
         fields = {m[1].decode(): _unquoted(m[2]) for m in _FIELD.finditer(line)}
-        is_record = _LOGFMT.match(line) is not None
+        is_record = _LOGFMT.match(line) is not None and any(key in fields for key in MESSAGES)
         shown.append(json.dumps(fields).encode() if is_record else line)
     if 2 * sum(a is not b for a, b in zip(shown, lines, strict=True)) < len(lines):
         return None

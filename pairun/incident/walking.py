@@ -13,12 +13,14 @@ from pairun.base.escapes import visible
 from pairun.base.paths import JOURNAL
 from pairun.handover.progressfile import NAME as PROGRESS
 from pairun.incident.podjournal import OUTPUT, PHASE_LOGS
+from pairun.incident.records import is_table
 
 MAX_FILES = 4096
+_HEADER_BYTES = 4096
 
 _NO_LOGS = (
     ".pt", ".pth", ".ckpt", ".safetensors", ".npy", ".npz", ".parquet", ".tar", ".whl", ".so", ".py",
-    ".png", ".jpg", ".pdf", ".html", ".csv", ".tsv", ".toml", ".ini", ".onnx", ".bin",
+    ".png", ".jpg", ".pdf", ".html", ".tsv", ".toml", ".ini", ".onnx", ".bin",
 )  # fmt: skip
 _NO_LOG = re.compile(r"core(?:\.\d+)?|(?:.*[._-])?(?:config|params|hparams|args|metrics)\.json")
 """Names of core dumps, and of files with settings or metrics."""
@@ -125,7 +127,17 @@ def _logs(where: str, folders: Sequence[str], names: Sequence[str]) -> list[str]
         name
         for name in names
         if not name.startswith(".") and not name.endswith(_NO_LOGS) and not _NO_LOG.fullmatch(name)
+        if not name.endswith(".csv") or _is_export(os.path.join(where, name))
     ]
+
+
+def _is_export(path: str) -> bool:
+    """Whether a table has log messages."""
+    try:
+        with open(path, "rb") as file:
+            return is_table(file.read(_HEADER_BYTES))
+    except OSError:
+        return False
 
 
 def _has_output(logs: str) -> bool:

@@ -39,7 +39,7 @@ _GENERIC = re.compile(
 """Names of files and folders that do not identify the writer."""
 
 _INSTANCE = re.compile(
-    r"(?P<label>(?P<role>[a-z][a-z0-9]*(?:-[a-z0-9]+)*)-(?P<index>\d{1,5}))"
+    r"(?<![A-Za-z0-9])(?P<label>(?P<role>[a-z][a-z0-9]*(?:-[a-z0-9]+)*)-(?P<index>\d{1,5}))"
     r"(?:-[bcdfghjklmnpqrstvwxz2456789]{5})?$"
 )
 """A Pod's name with its index; the Pods of an indexed Job end with five random characters."""

@@ -111,7 +111,22 @@ def _journal(n: int, line: str) -> dict[str, object]:
     return {"__REALTIME_TIMESTAMP": "1772366656870000", "_HOSTNAME": f"hpc-{n}", "MESSAGE": line}
 
 
-@pytest.mark.parametrize("entry", [_cloud, _journal])
+def _stream(n: int, line: str) -> dict[str, object]:
+    """An event of CloudWatch; the name of the stream is a path."""
+    return {"logStreamName": f"train/worker-{n}/8c1f", "timestamp": 1772366656870, "message": line}
+
+
+def _nested(n: int, line: str) -> dict[str, object]:
+    """A record whose text and host are in an object, as Datadog exports it."""
+    return {"id": "AQ", "content": {"message": line, "host": f"gpu-{n}"}}
+
+
+def _two_numbers(n: int, line: str) -> dict[str, object]:
+    """A record with the number of the node and that of the process on it."""
+    return {"ts": TIME, "msg": line, "extra": {"node": n // 4, "local_rank": str(n % 4)}}
+
+
+@pytest.mark.parametrize("entry", [_cloud, _journal, _stream, _nested, _two_numbers])
 @pytest.mark.parametrize("spread", [True, False])
 def test_entries_of_several_writers_are_split(
     tmp_path: Path, table: Table, entry: Callable[[int, str], dict[str, object]], *, spread: bool
@@ -125,6 +140,32 @@ def test_entries_of_several_writers_are_split(
     assert incident.first is not None
     assert incident.first.rank == 1
     assert incident.diagnosis.details["exception"] == "KeyError"
+
+
+def test_streams_in_one_document_are_split(tmp_path: Path, table: Table) -> None:
+    """Loki's answer to a query has the lines of each stream in an array."""
+    lost = "RuntimeError: Connection closed by peer [10.0.0.5]:31234"
+    texts = [lost.splitlines(), KEY_ERROR.splitlines(), lost.splitlines()]
+    streams = [
+        {"stream": {"pod": f"w-{n}"}, "values": [["1772366656870000000", line] for line in text]}
+        for n, text in enumerate(texts)
+    ]
+    text = json.dumps({"status": "success", "data": {"result": streams}})
+    incident = incident_of(write(tmp_path, {"loki.json": text}), table)
+    assert incident.first is not None
+    assert incident.first.label == "w-1"
+
+
+def test_a_table_of_messages_is_split(tmp_path: Path, table: Table) -> None:
+    """A quoted message has several lines; a table of numbers is no log."""
+    rows = [f'{TIME},w-{n},"step {k}"\n' for k in range(3) for n in range(3)]
+    quoted = KEY_ERROR.replace('"', '""')
+    rows.append(f'{TIME},w-1,"{quoted}"\n')
+    files = {"export.csv": "time,pod,message\n" + "".join(rows), "loss.csv": "step,loss\n1,2\n"}
+    incident = incident_of(write(tmp_path, files), table)
+    assert incident.first is not None
+    assert incident.first.rank == 1
+    assert incident.diagnosis.evidence[0].line > 10
 
 
 def test_a_json_array_that_lacks_a_part_is_read_on(tmp_path: Path, table: Table) -> None:

@@ -33,6 +33,15 @@ LAYOUTS: dict[str, Layout] = {
     "GNU parallel": lambda n, line: f"{n}\t{line}",
     "PM2": lambda n, line: f"{n}|train  | {line}",
     "logfmt": lambda n, line: f"ts=2026-03-01T12:04:16Z pod=w-{n} msg={json.dumps(line)}",
+    "brackets": lambda n, line: f"[{n}] {line}",
+    "of all": lambda n, line: f"[{n}/4] {line}",
+    "bars": lambda n, line: f"rank {n} | {line}",
+    "hash": lambda n, line: f"#{n} {line}",
+    "key first": lambda n, line: f"[worker={n}] {line}",
+    "grep": lambda n, line: f"logs/rank_{n}.log:{line}",
+    "parts of a word": lambda n, line: f"node{n // 2}/gpu{n % 2} {line}",
+    "two keys": lambda n, line: f"node={n // 2} local_rank={n % 2} {line}",
+    "parallel groups": lambda n, line: f"[DP{n // 2} TP{n % 2}] {line}",
     "local numbers": lambda n, line: f"node-{n // 2}: [{n % 2}] {line}",
 }
 
@@ -68,6 +77,41 @@ def test_numbers_that_count_something_else_name_no_writers(line: str) -> None:
     """Such a log is left as it is."""
     log = NumberedLog("".join(line.format(n=n % 4) + "\n" for n in range(40)).encode(), "log", [])
     assert with_names(log) is log
+
+
+def test_hosts_whose_names_have_no_numbers_name_their_lines(tmp_path: Path, table: Table) -> None:
+    """They come back, and print the same texts."""
+    hosts = ("alpha", "bravo", "carol", "delta")
+    text = "".join(f"{host}: step {k} loss 0.5\n" for k in range(6) for host in hosts)
+    text += "".join(f"carol: {line}\n" for line in KEY_ERROR.splitlines())
+    text += "".join(f"{h}: {line}\n" for h in ("alpha", "bravo") for line in LOST.splitlines())
+    incident = incident_of(write(tmp_path, {"all.log": text}), table)
+    assert incident.first is not None
+    assert incident.first.label == "carol"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["step {k}: rank=0 loss 0.5", "train.py:{k} loss 0.5", "[layer {k}] frozen", "{k} loss 0.5"],
+)
+def test_a_counter_names_no_writers(line: str) -> None:
+    """Its values do not come back."""
+    text = "".join(line.format(k=n // 3) + "\n" for n in range(60))
+    log = NumberedLog(text.encode(), "log", [])
+    assert with_names(log) is log
+
+
+def test_a_traceback_without_a_name_is_of_the_one_rank_that_writes_no_more(
+    tmp_path: Path, table: Table
+) -> None:
+    """Python prints it past the logger, and the other ranks go on."""
+    lines = [f"[{n}/4] step {k} loss 0.5" for k in range(6) for n in range(4)]
+    lines += ["[2/4] step 6 loss 0.5", *KEY_ERROR.splitlines()[1:]]
+    lines += [f"[{n}/4] {LOST.splitlines()[1]}" for n in (0, 1, 3)]
+    incident = incident_of(write(tmp_path, {"all.log": "\n".join(lines) + "\n"}), table)
+    assert incident.first is not None
+    assert incident.first.rank == 2
+    assert incident.diagnosis.klass == "user_code_error"
 
 
 def test_a_column_of_a_logger_names_the_rank_also_of_tracebacks(

@@ -16,7 +16,6 @@ from tests.incidents.score import RECORDED, built_in_rules, expected_of, score
 
 GAPS: dict[str, str] = {
     "checkpoint-damaged": "torch says no more than: Invalid argument",
-    "csv-segfault": "an export as CSV is read as plain text",
     "fleet-silent-hang": "no log shows anything of the hang",
     "greek-decode": "hosts have no numbers; the worker's own lines name it",
     "halo-stuck": "no log shows anything of the hang",

@@ -1,4 +1,4 @@
-"""A logger's column names the writer of a line; a text that mentions a rank or a worker does not."""
+"""A column names the writer of a line; a text that mentions a rank or a worker does not."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def test_a_traceback_that_a_logger_prints_with_an_error_has_the_rank_of_the_line
 def test_lines_keep_their_number_and_text() -> None:
     """Only names are added, to the lines of loggers and of the tracebacks that they print."""
     text = _log("[INFO] [Rank {n}] step=3", f"2026-03-01 12:05:00 [ERROR] [Rank 2] failed\n{TRACE}")
-    text += "\n2026-03-01 12:05:01 [INFO] [Rank 1] step=4\nKilled"
+    text += "2026-03-01 12:05:01 [INFO] [Rank 1] step=4\nKilled"
     shown = with_names(NumberedLog(text.encode(), "log", [])).data.decode()
     added = [(new, old) for new, old in zip(shown.split("\n"), text.split("\n"), strict=True)]
     assert all(new.removesuffix(old).startswith("[rank") for new, old in added[:-1])
-    assert [new[:9] for new, _ in added[40:]] == [*["[rank2]: "] * 5, "[rank1]: ", "Killed"]
+    assert [new[:9] for new, _ in added[40:]] == [*["[rank2]: "] * 4, "[rank1]: ", "Killed"]
