@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from pairun.diagnose.circumstances import Circumstances, clues
 from pairun.diagnose.classes import EXIT_CODES, UNKNOWN
+from pairun.diagnose.cleanstops import with_clean_stop
 from pairun.diagnose.diagnosis import (
     FORBIDDING,
     FORBIDS,
@@ -79,7 +80,7 @@ def diagnose(
         from pairun.diagnose.opinion import second_opinion
 
         diagnosis = second_opinion(diagnosis, findings, table, facts)
-    return diagnosis._replace(
+    return with_clean_stop(diagnosis, logs)._replace(
         attempts=max((len(each.attempts) for each in findings), default=1) or 1
     )
 

@@ -155,7 +155,8 @@ def _diagnosis(
         healthy = [m.diagnosis for m in members if not m.launcher] or [m.diagnosis for m in members]
         best = min(healthy, key=lambda d: d.confidence)
     if best.klass == NONE and facts is not None and facts.exit_code not in (None, 0):
-        return _by_exit_code(members, table, facts)
+        shown = [w.diagnosis for w in wholes if w.diagnosis.klass not in (NONE, UNKNOWN)]
+        return shown[0] if len(shown) == 1 else _by_exit_code(members, table, facts)
     if stalled is not None and best.klass not in (NONE, UNKNOWN) and is_consequence(best):
         return best._replace(evidence=(*best.evidence, Evidence("", 0, stalled.words)))
     return best
