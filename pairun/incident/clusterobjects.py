@@ -17,9 +17,10 @@ _MAX_YAML_BYTES = 8 << 20
 _MAX_OBJECTS = 20000
 _KINDS = frozenset(("Pod", "Node", "Event", "Framework"))
 _JSON = re.compile(rb'\s*[\[{][^\0]{0,400}?"(?:apiVersion|kind)": ?"')
-_STATED = re.compile(
-    rb'^[ \t-]*"?(?P<key>reason|message|note|exitCode)"?:(?: +[|>][-+]?)?\s+(?P<value>[^\s{\[][^\n]*)$',
-    re.MULTILINE,
+_KEY = rb"(?P<key>reason|message|note|exitCode)"
+_IN_JSON = re.compile(rb'"' + _KEY + rb'": ?(?P<value>"(?:[^"\\\n]|\\.)*"|\d{1,9}\b)')
+_IN_YAML = re.compile(
+    rb"^[ -]*" + _KEY + rb":(?: +[|>][-+]?)?\s+(?P<value>\S[^\n]*)$", re.MULTILINE
 )
 _YAML = re.compile(rb"(?m)\A(?:---\s*\n|#[^\n]*\n)*(?:- )?(?:apiVersion|kind): \S")
 
@@ -77,18 +78,24 @@ def objects_in(data: bytes, file: str) -> list[ClusterObject]:
         data: the file.
         file: its name for people.
     """
-    documents = _from_json(data) if data.lstrip()[:1] in (b"{", b"[") else _from_yaml(data)
+    is_json = data.lstrip()[:1] in (b"{", b"[")
+    documents = _from_json(data) if is_json else _from_yaml(data)
+    after_name = rb'"\s*[,}]' if is_json else rb'"?[ \r]*$'
     items: list[Mapping[str, Any]] = []
     names: list[tuple[int, int]] = []
     at = 0
     for item in _items(documents):
         kind, meta = item.get("kind"), item.get("metadata")
-        if kind not in _KINDS or not isinstance(meta, dict) or len(items) >= _MAX_OBJECTS:
+        if (
+            not isinstance(kind, str)
+            or kind not in _KINDS
+            or not isinstance(meta, dict)
+            or len(items) >= _MAX_OBJECTS
+        ):
             continue
         name = re.escape(str(meta.get("name") or "")).encode()
-        match = re.compile(rb'"?name"?: ?"?' + name + rb'"?,?[ \r]*$', re.MULTILINE).search(
-            data, at
-        )
+        named = re.compile(rb'"?name"?: ?"?' + name + after_name, re.MULTILINE)
+        match = named.search(data, at)
         start = -1
         if match is not None:
             # the keys are in the order of the alphabet: what precedes apiVersion is of the last object
@@ -96,7 +103,8 @@ def objects_in(data: bytes, file: str) -> list[ClusterObject]:
             at = match.end()
         items.append(item)
         names.append((start, match.start() if match is not None else -1))
-    stated = _stated(data, [start for start, _ in names])
+    pattern = _IN_JSON if is_json else _IN_YAML
+    stated = _stated(data, pattern, [start for start, _ in names])
     return [
         ClusterObject(
             str(item["kind"]), item, file, data.count(b"\n", 0, max(name, 0)) + 1, tuple(lines)
@@ -105,17 +113,20 @@ def objects_in(data: bytes, file: str) -> list[ClusterObject]:
     ]
 
 
-def _stated(data: bytes, starts: Sequence[int]) -> list[list[tuple[str, str, int]]]:
+def _stated(
+    data: bytes, pattern: re.Pattern[bytes], starts: Sequence[int]
+) -> list[list[tuple[str, str, int]]]:
     """The reasons, messages and exit codes of objects, each with its line.
 
     Args:
         data: the file.
+        pattern: of a key and its value.
         starts: the offsets of the objects; -1 for an object that was not found.
     """
     known = [(start, n) for n, start in enumerate(starts) if start >= 0]
     stated: list[list[tuple[str, str, int]]] = [[] for _ in starts]
     line, at = 1, 0
-    for match in _STATED.finditer(data):
+    for match in pattern.finditer(data):
         line, at = line + data.count(b"\n", at, match.start()), match.start()
         before = bisect_right(known, (at, len(starts))) - 1
         if before >= 0:
@@ -128,7 +139,7 @@ def _beginning(raw: bytes) -> str:
     """The beginning of a value in JSON or YAML, with single spaces; a long one in YAML has more lines."""
     text = raw.decode("utf-8", "replace").strip()
     try:
-        text = str(json.loads(text.removesuffix(",")))
+        text = str(json.loads(text))
     except ValueError:
         text = text.strip("'\"")
     return " ".join(text.split())

@@ -30,7 +30,12 @@ def _sorted_json(*objects: Object) -> str:
     return json.dumps(json.loads(as_json(*objects)), indent=4, sort_keys=True)
 
 
-@pytest.mark.parametrize("form", [as_json, as_yaml, _sorted_json])
+def _one_each_line(*objects: Object) -> str:
+    """As ``jq -c '.items[]'`` prints it."""
+    return "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in objects)
+
+
+@pytest.mark.parametrize("form", [as_json, as_yaml, _sorted_json, _one_each_line])
 @pytest.mark.parametrize(
     ("objects", "shown"),
     [
@@ -74,3 +79,8 @@ def test_an_event_in_another_file_is_shown_there(tmp_path: Path, table: Table) -
     incident = incident_of(write(tmp_path, files), table)
     assert incident.diagnosis.klass == "unschedulable"
     assert incident.diagnosis.evidence[0].file.endswith("events.json")
+
+
+def test_an_object_of_another_form_is_no_object() -> None:
+    """Any program may write such keys."""
+    assert objects_in(b'{"kind": ["Pod"], "metadata": {"name": "a"}}', "a.json") == []
