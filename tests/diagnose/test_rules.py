@@ -52,6 +52,14 @@ def read(folder: Path, *documents: dict[str, Any]) -> tuple[Rules, list[str]]:
     return rules, [f"{p.id} {p.message}" for p in problems]
 
 
+def test_no_two_built_in_rules_have_one_name() -> None:
+    """The second one would replace the first."""
+    files = sorted((Path(built_in_root().path) / "diagnosis").glob("*.yaml"))
+    names = [r["id"] for file in files for r in yaml.safe_load(file.read_text())["rules"]]
+    assert len(names) > 400
+    assert len(set(names)) == len(names)
+
+
 def test_the_built_in_rules_hold_on_their_samples() -> None:
     """Tried as a cluster's rules are, they have no problem."""
     problems = Problems()
