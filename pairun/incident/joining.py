@@ -88,7 +88,7 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
     stalled = stall([*gathered.states, *(s for s in states if s.rank not in recorded)], silent)
     first, why, decided_by = first_member(members, said, stalled, clocks, table)
     whole = gathered.wholes[0].diagnosis if len(gathered.wholes) == 1 else None
-    ranks = [f for f in gathered.findings if not f.writer.launcher]
+    ranks = [f for f in gathered.findings if not f.writer.launcher and not f.kernel]
     if len(ranks) > 1 and all(f.finished for f in ranks) and stalled is None:
         first, why, decided_by = None, _finished(), ""
     elif whole is not None and whole.klass == NONE and stalled is None and not _is_hung(first):

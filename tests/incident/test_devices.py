@@ -108,3 +108,10 @@ def test_another_nodes_gpu_explains_nothing(tmp_path: Path, table: Table) -> Non
     assert incident_of(write(tmp_path / "a", logs), table).diagnosis.klass == "cuda_kernel_error"
     logs["messages"] = f"Mar  1 12:04:15 node2 kernel: {LOST}"
     assert incident_of(write(tmp_path / "b", logs), table).diagnosis.klass == "gpu_lost"
+
+
+def test_a_job_that_finished_is_left_alone(tmp_path: Path, table: Table) -> None:
+    """A node may lose a GPU that the job does not use."""
+    logs = {f"rank{n}.log": STEP + "training completed successfully\n" for n in range(2)}
+    incident = incident_of(write(tmp_path, logs | {"dmesg.txt": f"[ 9.1] {LOST}"}), table)
+    assert incident.diagnosis.klass == "none"
