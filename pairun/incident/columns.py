@@ -264,4 +264,6 @@ def _is_local(
     if not (is_full and is_dense and _come_back(entries)):
         return False
     is_node = bool(_HOST.fullmatch(key_of_node)) or are_names(Counter(names.values()))
+    if not key_of_node and 2 * sum(name.isdigit() for name in names.values()) > len(names):
+        is_node = is_node and _come_back(nodes)  # else they count steps
     return is_node and (bool(key) or _common(entries) >= _COMMON)

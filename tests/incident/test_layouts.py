@@ -101,6 +101,22 @@ def test_a_counter_names_no_writers(line: str) -> None:
     assert with_names(log) is log
 
 
+def test_a_counter_is_no_node_of_the_number_before_it(tmp_path: Path, table: Table) -> None:
+    """The last lines, which are of no step, have a word where the others have their step."""
+    lines = [
+        f"[w:{n}] 2026-03-01 12:04:{k:02} step {k} loss 2.1" for k in range(15) for n in range(4)
+    ]
+    lost = "The following tasks are unhealthy (stopped sending heartbeats): /job:jax_worker/task:3"
+    lines += [
+        "[w:3] 2026-03-01 12:05:17 jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory",
+        f"[w:0] E0301 12:05:57.000 coordination_service.cc:1200] INTERNAL: {lost}",
+        f"[w:1] F0301 12:05:58.000 client.h:80] Terminating process because the JAX service failed: {lost}",
+        f"[w:2] F0301 12:05:58.100 client.h:80] Terminating process because the JAX service failed: {lost}",
+    ]
+    incident = incident_of(write(tmp_path, {"all.log": "\n".join(lines) + "\n"}), table)
+    assert {m.rank for m in incident.members} == {0, 1, 2, 3}
+
+
 def test_a_traceback_without_a_name_is_of_the_one_rank_that_writes_no_more(
     tmp_path: Path, table: Table
 ) -> None:
