@@ -86,6 +86,9 @@ def objects_in(data: bytes, file: str) -> list[ClusterObject]:
     at = 0
     for item in _items(documents):
         kind, meta = item.get("kind"), item.get("metadata")
+        if kind == "Event" and meta is None:
+            # a shortened Event; what it is about has a name
+            meta = item.get("involvedObject") or item.get("regarding")
         if (
             not isinstance(kind, str)
             or kind not in _KINDS

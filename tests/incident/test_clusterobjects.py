@@ -84,3 +84,19 @@ def test_an_event_in_another_file_is_shown_there(tmp_path: Path, table: Table) -
 def test_an_object_of_another_form_is_no_object() -> None:
     """Any program may write such keys."""
     assert objects_in(b'{"kind": ["Pod"], "metadata": {"name": "a"}}', "a.json") == []
+
+
+def test_an_event_without_metadata_is_about_its_object(tmp_path: Path, table: Table) -> None:
+    """Somebody kept the keys that matter: the eviction counts, not only the node before it."""
+    events = [
+        event("w-1", "NodeNotReady", "Node is not ready"),
+        event("w-1", "TaintManagerEviction", "Marking for deletion Pod cv/w-1"),
+    ]
+    kept = [{key: value for key, value in each.items() if key != "metadata"} for each in events]
+    text = json.dumps({"kind": "List", "items": kept}, indent=1)
+    incident = incident_of(write(tmp_path, {"events.json": text}), table)
+    assert incident.diagnosis.klass == "evicted"
+    assert "another node" in incident.diagnosis.advice
+    where = incident.diagnosis.evidence[0]
+    shown = text.splitlines()[where.line - 1]
+    assert "TaintManagerEviction" in shown or "Marking" in shown
