@@ -22,7 +22,7 @@ _HEALING = FETCH_CLASSES | {"storage_io_error"}
 _RETRIABLE = frozenset(("retry", "retry_elsewhere"))
 
 _WARNING = re.compile(
-    r"(?<!NCCL )\bWARN(?:ING)?\b|\b[Ww]arn(?:ing)?:|^\[?W\d{4}|\[W ?\d{3,4}|\[W \w+\.cpp|\[warn"
+    r"(?<!NCCL )\bWARN(?:ING)?\b|\b[Ww]arn(?:ing)?:|^\[?W\d{4}|\[W ?\d{3,4}|\[W\]|\[W \w+\.cpp|\[warn"
 )
 _HARMLESS = re.compile(r"\w+Warning: |\bW tensorflow/")
 

@@ -18,7 +18,7 @@ _LONG_AFTER = 24
 _LAST_LINES = 5
 _MUCH_PROGRESS = 40
 
-INFO = re.compile(r"\b(?:INFO|DEBUG)\b|^\[?I\d{4}|\[I\d{0,4} |^I tensorflow")
+INFO = re.compile(r"\b(?:INFO|DEBUG)\b|^\[?I\d{4}|\[I\d{0,4}[ \]]|^I tensorflow")
 _PROGRESS = re.compile(
     rb"\d(?:it/s|s/it|ba/s| ?ex(?:amples)?/s| ?step/s|ms/step|s/step)"
     rb"|\b(?:loss|lr|acc(?:uracy)?|ppl|throughput|tokens/s)\b['\"]?\s*[=:]\s*[\[\-]?\d"
@@ -42,7 +42,7 @@ TROUBLE = re.compile(
     r"|^F\d{4} |^F [\w./-]{1,200}:\d+\]|[Aa]ssertion [`'].{1,160}' fail"
     r"|(?:exited|failed|finished) with (?:exit |return )?(?:code|status)[ :=]*[1-9-]",
 )
-ERROR_LEVEL = re.compile(r"^E\d{4} |\[E\d{3}")
+ERROR_LEVEL = re.compile(r"^E\d{4} |\[E(?:\d{3}|\] )")
 
 
 _ACCESS = re.compile(

@@ -42,7 +42,7 @@ def test_the_messages_are_complete() -> None:
     assert len({each.text for each in messages}) == len(messages)
 
 
-@pytest.mark.parametrize("text_set", ["unseen-1", "unseen-2", "unseen-3"])
+@pytest.mark.parametrize("text_set", ["unseen-1", "unseen-2", "unseen-3", "unseen-4"])
 def test_what_is_kept_of_unseen_logs_is_complete(text_set: str) -> None:
     """The page on accuracy is about these: each label has its source and the rules' answer."""
     folder = stored.DATA / text_set

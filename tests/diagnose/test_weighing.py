@@ -245,6 +245,13 @@ def test_a_server_that_was_told_to_stop_and_did_has_not_failed(table: Table) -> 
     assert said(told + done, table).klass == NONE
 
 
+@pytest.mark.parametrize(("level", "klass"), [("W", NONE), ("E", "storage_io_error")])
+def test_a_level_may_be_a_letter_in_brackets(level: str, klass: str, table: Table) -> None:
+    """As Abseil's loggers and TensorRT's print it."""
+    line = f"01:06:35.612 [{level}] cannot read the cache: Input/output error (26:cache.py:9)\n"
+    assert said(STEPS + line, table).klass == klass
+
+
 def test_a_command_that_failed_before_a_stop_was_outlived(table: Table) -> None:
     """A shell goes on after it, until the scheduler ends the job."""
     missing = "CommandNotFoundError: the shell has no 'conda activate'\n"
