@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pairun.diagnose.classes import UNKNOWN
+from pairun.diagnose.facts.fact import KUBERNETES
 from pairun.incident.clocks import Clocks
 from pairun.incident.findings import CHILD_FAILED
 from pairun.incident.labels import named
@@ -76,6 +77,10 @@ def ended_quietly(members: Sequence[Member]) -> Absent | None:
         return None
     missing = "an error" if all(m.is_silent for m in quiet) else "a reason"
     end = f"without {missing} while others report {reports_of(waiting)}"
+    if len(quiet) == 1 and all(f.diagnosis.source == KUBERNETES for f in quiet[0].findings):
+        # its log is not known, only its Pod
+        words = f"the Pod of {quiet[0].label} failed while others report {reports_of(waiting)}"
+        return Absent(quiet[0], words)
     if len(quiet) == 1:
         return Absent(quiet[0], f"the log of {quiet[0].label} ends {end}")
     hosts = {m.host for m in quiet}

@@ -10,7 +10,7 @@ from pairun.diagnose.table import Table
 from pairun.incident.attempts import answer
 from pairun.incident.describedpods import described_pods
 from pairun.incident.walking import files_in
-from tests.incident.jobs import watchdog, write
+from tests.incident.jobs import incident_of, watchdog, write
 
 DESCRIBED = """\
 Name:             job-worker-1
@@ -64,6 +64,21 @@ def test_a_state_belongs_to_its_pods_rank(text: str, tmp_path: Path, table: Tabl
     assert result.advice.attempts == 1
     assert incident.first.label == "worker-1"
     assert incident.diagnosis.klass == "host_oom"
+
+
+def test_a_pod_without_a_log_has_no_log_that_ends(tmp_path: Path, table: Table) -> None:
+    """The others lost it; all that is known of it is its state."""
+    row = "job-worker-1   0/1   CrashLoopBackOff   6 (31s ago)   42m\n"
+    text = f"NAME   READY   STATUS   RESTARTS   AGE\n{row}"
+    lost = (
+        "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:41\n"
+    )
+    logs = {f"job-worker-{n}.log": f"2026-03-01 12:04:16 step 9\n{lost}" for n in (0, 2, 3)}
+    incident = incident_of(write(tmp_path, {**logs, "pods.txt": text}), table)
+    assert incident.first is not None
+    assert incident.first.label == "job-worker-1"
+    assert incident.decided_by.startswith("the Pod of job-worker-1 failed while others report")
+    assert "`kubectl logs --previous job-worker-1`" in incident.diagnosis.advice
 
 
 def test_the_states_of_containers() -> None:

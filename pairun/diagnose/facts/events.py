@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pairun.diagnose.facts.fact import (
     DECISIVE,
     HINT,
+    KUBERNETES,
     LIKELY,
     PREVIOUS_LOG,
     STRONG,
@@ -136,7 +137,7 @@ def _read(line: Line, log: Log) -> Sequence[Fact] | None:
 
 
 def _fact(klass: str, weight: int, words: str, at: int) -> Fact:
-    return Fact(klass, weight, words, "Kubernetes", at)
+    return Fact(klass, weight, words, KUBERNETES, at)
 
 
 EVENTS = Reader(("normal ", "warning "), _read)

@@ -20,6 +20,9 @@ HINT = 42
 """The weight of a fact that the log may explain better, such as exit code 1."""
 
 
+KUBERNETES = "Kubernetes"
+"""The source of facts from a cluster's objects."""
+
 PREVIOUS_LOG = "see why the container ended: `kubectl logs --previous POD`"
 """Advice for a container that started again; `with_pod` names the Pod."""
 

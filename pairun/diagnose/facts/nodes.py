@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pairun.diagnose.facts.fact import LIKELY, STRONG, Fact, Reader
+from pairun.diagnose.facts.fact import KUBERNETES, LIKELY, STRONG, Fact, Reader
 from pairun.diagnose.lines import Line, Log
 
 _CONDITION = re.compile(
@@ -35,10 +35,10 @@ def _read(line: Line, _log: Log) -> Sequence[Fact] | None:
     if match := _ROW.match(line.text):
         words = f"the node is {match['state']}"
         is_ready = match["state"] == "Ready"
-        return [] if is_ready else [Fact("node_stuck", STRONG, words, "Kubernetes", line.at)]
+        return [] if is_ready else [Fact("node_stuck", STRONG, words, KUBERNETES, line.at)]
     if match := _TAINT.match(line.text):
         words = f"the node has the taint {match['taint']}"
-        return [Fact("node_stuck", STRONG, words, "Kubernetes", line.at)]
+        return [Fact("node_stuck", STRONG, words, KUBERNETES, line.at)]
     return None
 
 
@@ -58,7 +58,7 @@ def fact_of_condition(kind: str, state: str, why: str, at: int = -1) -> Fact | N
     weight = STRONG + 2 if kind == "Ready" or state == "True" else LIKELY
     klass = "storage_io_error" if kind == "ReadonlyFilesystem" else "node_stuck"
     words = f"the node's condition {kind} is {state}: {why}"
-    return Fact(klass, weight, words, "Kubernetes", at)
+    return Fact(klass, weight, words, KUBERNETES, at)
 
 
 NODES = Reader(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pairun.diagnose.facts.fact import HINT, PREVIOUS_LOG, Fact, Reader, with_pod
+from pairun.diagnose.facts.fact import HINT, KUBERNETES, PREVIOUS_LOG, Fact, Reader, with_pod
 from pairun.diagnose.facts.pods import REASONS, fact_of_reason
 from pairun.diagnose.lines import Line, Log
 
@@ -48,10 +48,10 @@ def _status_of(text: str) -> str:
 
 def _fact_of(status: str, at: int) -> Fact | None:
     if status == "Pending":
-        return Fact("unschedulable", HINT, "the Pod waits for a node", "Kubernetes", at)
+        return Fact("unschedulable", HINT, "the Pod waits for a node", KUBERNETES, at)
     if status in ("Error", "Failed"):
         words, advice = f"the container failed ({status})", PREVIOUS_LOG.replace(" --previous", "")
-        return Fact("child_failed", HINT + 2, words, "Kubernetes", at, advice=advice)
+        return Fact("child_failed", HINT + 2, words, KUBERNETES, at, advice=advice)
     return fact_of_reason(status, at)
 
 

@@ -11,7 +11,16 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pairun.diagnose.facts.events import OTHER_NODE, is_over, why_no_node
-from pairun.diagnose.facts.fact import DECISIVE, HINT, LIKELY, PREVIOUS_LOG, STRONG, Fact, Reader
+from pairun.diagnose.facts.fact import (
+    DECISIVE,
+    HINT,
+    KUBERNETES,
+    LIKELY,
+    PREVIOUS_LOG,
+    STRONG,
+    Fact,
+    Reader,
+)
 from pairun.diagnose.lines import Line, Log
 
 _STOPPED = "terminated_sigterm"
@@ -219,7 +228,7 @@ def _over(volume: str | None, at: int) -> Fact:
 
 
 def _fact(klass: str, weight: int, words: str, at: int) -> Fact:
-    return Fact(klass, weight, words, "Kubernetes", at)
+    return Fact(klass, weight, words, KUBERNETES, at)
 
 
 PODS = Reader(
