@@ -5,13 +5,14 @@ It has no log, its log ends without a reason, or it came when the others had sto
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from pairun.diagnose.classes import UNKNOWN
 from pairun.diagnose.facts.fact import KUBERNETES
 from pairun.incident.clocks import Clocks
-from pairun.incident.findings import CHILD_FAILED
+from pairun.incident.findings import CHILD_FAILED, Finding
 from pairun.incident.labels import named
 from pairun.incident.members import Member
 from pairun.incident.otherlogs import reports_of
@@ -25,6 +26,13 @@ _MIN_OTHERS = 2
 
 _LATE_S = 5.0
 """How much later than all others a rank must fail to be the one that they waited for."""
+
+
+_GOODBYE = re.compile(
+    r"(?i)\b(?:bye|good-?bye|leaving|exit(?:s|ing|ed)?|finish(?:ed|ing)|complete[d]?|done|shut(?:ting)? ?down|stop(?:s|ping|ped)"
+    r"|exhausted|limit reached|no more|nothing (?:left|more))\b"
+)
+"""How programs say that they end."""
 
 
 class Absent(NamedTuple):
@@ -112,6 +120,29 @@ def fell_silent(members: Sequence[Member]) -> Absent | None:
         return None
     words = f"{silent[0].label} writes nothing after this failure, all others do"
     return Absent(silent[0], words)
+
+
+def left_early(members: Sequence[Member]) -> Absent | None:
+    """The one rank that ended by itself, as its log says, while all others waited for it.
+
+    Args:
+        members: of the job.
+    """
+    ranks = [m for m in members if not m.launcher]
+    quiet = [m for m in ranks if is_quiet(m) or (m.is_healthy and m.findings)]
+    waiting = [m for m in ranks if m.is_waiting and m not in quiet]
+    left = [m for m in quiet if any(_says_goodbye(f) for f in m.findings)]
+    if len(left) != 1 or len(waiting) < max(2, len(quiet)):
+        return None
+    return Absent(
+        left[0], f"{left[0].label} ended by itself while others report {reports_of(waiting)}"
+    )
+
+
+def _says_goodbye(finding: Finding) -> bool:
+    """Whether a log ends with success, or its last line says that the program ends."""
+    last = finding.tail[-1].text if finding.tail else ""
+    return finding.finished or _GOODBYE.search(last) is not None
 
 
 def is_loss(member: Member) -> bool:

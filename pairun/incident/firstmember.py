@@ -17,7 +17,7 @@ waited for or was connected to (`is_loss`); where it hangs (`Member.stack`); or 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, UNKNOWN
@@ -30,6 +30,7 @@ from pairun.incident.absence import (
     fell_silent,
     is_loss,
     is_quiet,
+    left_early,
     without_log,
 )
 from pairun.incident.clocks import Clocks
@@ -37,6 +38,7 @@ from pairun.incident.collectives import Stall
 from pairun.incident.findings import CHILD_FAILED
 from pairun.incident.members import Member
 from pairun.incident.otherlogs import against_others
+from pairun.incident.spans import SKEW_S
 from pairun.incident.stacks import odd_stack
 from pairun.incident.testimony import ENDED, MISSING, Testimony
 from pairun.incident.times import seconds_between
@@ -89,18 +91,22 @@ def first_member(
             causes = [m for m in causes if m.stack is None]
     solid = [m for m in causes if is_solid(m)]
     by_rank = {m.rank: m for m in members if m.rank is not None}
-    if solid and (gone := _gone_before(solid, said, by_rank)) is not None:
+    if solid and (gone := _gone_before(solid, said, members)) is not None:
         return gone[0], _lost(gone[1]), gone[1].words
+    if solid and (before := _ended_before(solid, said, members)) is not None:
+        return before[0], before[0].diagnosis, before[1].words
     if solid:
         return _first_cause(solid, members, said, clocks)
     for each in said:
         died = each.kind == ENDED and each.exit_code not in (None, *_OWN_ENDINGS)
         if died:
-            member = by_rank.get(each.rank) or Member.unseen(each.rank)
+            member = Member.named(each, members)
             why = member.diagnosis if member.is_cause else _by_exit(each, member, table)
             return member, why, each.words
     if not causes and (silent := fell_silent(members)) is not None:
         return silent.member, None, silent.words
+    if not causes and (left := left_early(members)) is not None:
+        return left.member, None, left.words
     quiet = ended_quietly(members)
     if causes and (quiet is None or not all(map(is_loss, causes))):
         return _first_cause(causes, members, said, clocks)
@@ -117,18 +123,18 @@ def first_member(
         return member, _by_place(other, member), other.words
     if (absent := without_log(members)) is not None:
         return absent.member, None, absent.words
-    missing = {t.rank: t for t in said if t.kind == MISSING}
+    missing = {t.label: t for t in said if t.kind == MISSING}
     if len(missing) == 1:
         each = next(iter(missing.values()))
-        return by_rank.get(each.rank) or Member.unseen(each.rank), None, each.words
+        return Member.named(each, members), None, each.words
     ranks = [m for m in members if not m.launcher]
     waiting = [m for m in ranks if m.is_waiting]
     unexplained = [
-        t for t in said if t.exit_code is not None and _is_unexplained(by_rank.get(t.rank))
+        t for t in said if t.exit_code is not None and _is_unexplained(Member.named(t, members))
     ]
-    if waiting and len({t.rank for t in unexplained}) == 1:
+    if waiting and len({t.label for t in unexplained}) == 1:
         each = unexplained[0]
-        return by_rank.get(each.rank) or Member.unseen(each.rank), None, each.words
+        return Member.named(each, members), None, each.words
     if quiet is not None and (stalled is None or not stalled.all_entered):
         is_failed = quiet.member.diagnosis.klass == CHILD_FAILED
         return quiet.member, quiet.member.diagnosis if is_failed else None, quiet.words
@@ -136,7 +142,7 @@ def first_member(
         return late, None, f"{late.label} came when the others had stopped waiting"
     for each in said:
         if each.kind == "waiting" or (each.kind == ENDED and each.first):
-            member = by_rank.get(each.rank) or Member.unseen(each.rank)
+            member = Member.named(each, members)
             by_exit = _by_exit(each, member, table) if each.exit_code is not None else None
             is_plain = not any(m.is_waiting for m in ranks)
             is_plain = is_plain and by_exit is not None and by_exit.klass != UNKNOWN
@@ -147,20 +153,31 @@ def first_member(
 
 
 def _gone_before(
-    causes: Sequence[Member], said: Sequence[Testimony], by_rank: Mapping[int, Member]
+    causes: Sequence[Member], said: Sequence[Testimony], members: Sequence[Member]
 ) -> tuple[Member, Testimony] | None:
     """A rank that the coordinator lost, and whose log ended without an error before the causes."""
     for each in said:
-        member = by_rank.get(each.rank)
-        if (
-            each.kind == MISSING
-            and member is not None
-            and member.is_silent
-            and member.last is not None
-        ):
+        member = Member.named(each, members)
+        if each.kind == MISSING and member.is_silent and member.last is not None:
             last = member.last
             if all(m.at is not None and seconds_between(last, m.at) > -1 for m in causes):
                 return member, each
+    return None
+
+
+def _ended_before(
+    causes: Sequence[Member], said: Sequence[Testimony], members: Sequence[Member]
+) -> tuple[Member, Testimony] | None:
+    """A rank that ended by itself, as Kubernetes recorded, clearly before the causes."""
+    for each in said:
+        member = Member.named(each, members)
+        if not (each.first and each.by_system and member.diagnosis.klass == CHILD_FAILED):
+            continue
+        end = member.last
+        if end is not None and all(
+            m.last is not None and seconds_between(end, m.at or m.last) > SKEW_S for m in causes
+        ):
+            return member, each
     return None
 
 
@@ -178,11 +195,11 @@ def is_solid(member: Member) -> bool:
     return member.diagnosis.klass not in _LOSSES
 
 
-def _as_rank(member: Member, rank: int) -> Member:
+def _as_said(member: Member, said: Testimony) -> Member:
     """The rank whose failure a log of all ranks shows; without the log if its node failed."""
-    if member.diagnosis.klass in OF_ALL_RANKS:
-        return Member.unseen(rank)
-    return member._replace(label=f"rank {rank}", rank=rank)
+    if member.diagnosis.klass in OF_ALL_RANKS or said.rank is None:
+        return Member.named(said, ())
+    return member._replace(label=said.label, rank=said.rank)
 
 
 def _first_cause(
@@ -194,24 +211,19 @@ def _first_cause(
     if len(causes) == 1:
         ended = [t for f in causes[0].findings for t in f.testimonies if t.kind == ENDED]
         if causes[0].rank is None and len(ended) == 1:
-            return _as_rank(causes[0], ended[0].rank), causes[0].diagnosis, ended[0].words
+            return _as_said(causes[0], ended[0]), causes[0].diagnosis, ended[0].words
         return causes[0], None, against_others(causes[0], members)
-    accused = [t.rank for t in said if t.kind == ENDED and t.first]
-    known = {m.rank for m in members}
-    if not known.intersection(accused) and (above := _by_lines(causes)) is not None:
+    accused = [Member.named(t, members) for t in said if t.kind == ENDED and t.first]
+    if not any(m in members for m in accused) and (above := _by_lines(causes, members)) is not None:
         file = above.findings[0].file.rpartition("/")[2]
         return above, None, f"its failure is the first of {len(causes)} in {file}"
     earliest = clocks.earliest(causes)
     candidates = clocks.unordered_with(earliest, causes) if earliest is not None else list(causes)
     alike = len({m.diagnosis.klass for m in causes}) == 1
-    if alike and (unseen := next((r for r in accused if r not in known), None)) is not None:
-        return (
-            Member.unseen(unseen),
-            causes[0].diagnosis,
-            "the launcher saw it fail first; its log is missing",
-        )
-    for rank in accused:
-        if member := next((m for m in candidates if m.rank == rank), None):
+    if alike and (unseen := next((m for m in accused if m not in members), None)) is not None:
+        return unseen, causes[0].diagnosis, "the launcher saw it fail first; its log is missing"
+    for member in accused:
+        if member in candidates:
             return member, None, "the launcher saw it fail first"
     if earliest is not None and (len(candidates) == 1 or clocks.is_ordered(earliest, candidates)):
         return earliest, None, f"its failure is the earliest of {len(causes)}"
@@ -223,15 +235,17 @@ def _first_cause(
     return best, None, "its log has the clearest cause; the times do not decide"
 
 
-def _is_unexplained(member: Member | None) -> bool:
+def _is_unexplained(member: Member) -> bool:
     """Whether the logs show no reason for the end of a rank."""
-    return member is None or is_quiet(member)
+    return not member.findings or is_quiet(member)
 
 
-def _by_lines(causes: Sequence[Member]) -> Member | None:
+def _by_lines(causes: Sequence[Member], members: Sequence[Member]) -> Member | None:
     """The first of several causes in a file in which their writers' lines alternate."""
     findings = [m.findings[0] for m in causes]
-    if len({f.file for f in findings}) > 1 or len({m.diagnosis.headline for m in causes}) == 1:
+    # what most ranks meet by themselves has no first one
+    are_alike = len({m.diagnosis.headline for m in causes}) == 1 and 2 * len(causes) > len(members)
+    if len({f.file for f in findings}) > 1 or are_alike:
         return None
     if max(f.lines[0] for f in findings) >= min(f.lines[1] for f in findings):
         return None

@@ -10,6 +10,7 @@ from pairun.diagnose.diagnosis import Diagnosis
 from pairun.incident.findings import Finding
 from pairun.incident.progress import Progress
 from pairun.incident.stacks import Stack
+from pairun.incident.testimony import Testimony
 from pairun.incident.times import Moment
 
 _NO_LOG = Diagnosis(
@@ -38,6 +39,16 @@ class Member(NamedTuple):
     def unseen(cls, rank: int) -> Member:
         """A rank that others name, and that has no known log."""
         return cls(f"rank {rank}", rank, "", False, ())
+
+    @classmethod
+    def named(cls, said: Testimony, members: Sequence[Member]) -> Member:
+        """The member that a report names; one without a known log if it is none of the members."""
+        if said.rank is not None:
+            mine = [m for m in members if m.rank == said.rank]
+            return mine[0] if mine else cls.unseen(said.rank)
+        mine = [m for m in members if m.label == said.name or m.label.endswith(f"-{said.name}")]
+        mine = mine or [m for m in members if m.host == said.name and not m.launcher]
+        return mine[0] if len(mine) == 1 else cls(said.name, None, "", False, ())
 
     @property
     def diagnosis(self) -> Diagnosis:

@@ -257,7 +257,7 @@ def _testimonies(
     words = f"Kubernetes recorded that {report.label} ended with exit code {report.exit_code}"
     is_first = len(earliest) == 1 and len(failed) > 1
     words += " before the others" if is_first else ""
-    return (Testimony(writer.rank, ENDED, words, report.exit_code, first=is_first),)
+    return (Testimony(writer.rank, ENDED, words, report.exit_code, first=is_first, by_system=True),)
 
 
 def _of_nodes(

@@ -21,22 +21,31 @@ class Testimony(NamedTuple):
     """What a line reports about a rank.
 
     Attributes:
-        rank: the rank.
+        rank: the rank; None if the line names its process, host or executor.
         kind: `ENDED`: its process ended; `MISSING`: the others wait for it.
         words: the fact for people.
         exit_code: as a shell reports it; None if the line has none.
         at: offset of the line, in bytes.
         first: whether the launcher or library saw no earlier failure.
         by_launcher: whether a launcher reports it, which is none of the ranks.
+        by_system: whether Kubernetes recorded it, with its time.
+        name: what the line names instead of a rank: ``pid 702``, a host, ``executor-4``.
     """
 
-    rank: int
+    rank: int | None
     kind: str
     words: str
     exit_code: int | None = None
     at: int = 0
     first: bool = False
     by_launcher: bool = False
+    name: str = ""
+    by_system: bool = False
+
+    @property
+    def label(self) -> str:
+        """What the line names, for people."""
+        return f"rank {self.rank}" if self.rank is not None else self.name
 
 
 _MAX_WORLD = 1 << 20
@@ -93,6 +102,11 @@ _RAY_RAISED = re.compile(
 _RAY_DIED = re.compile(
     rb"class_name: [^\n]{1,200}\n\s*actor_id: \w+\n(?:\s*name: [^\n]{0,200}\n)?\s*pid: (?P<pid>\d+)"
 )
+_RAY_KILLED = re.compile(
+    rb"(?:Killing worker with task [^\n]{0,300}?\bpid[:=] ?|where the task \([^\n]{0,200}?\bpid=)(?P<pid>\d+)"
+)
+_EXECUTOR = re.compile(rb"Lost executor (?P<executor>\d+) on (?P<host>[\w.-]+):")
+_UNREACHED = re.compile(rb"target node: +(?P<host>[\w.-]+)")
 _RAY_RANK = re.compile(rb"The worker with rank (?P<rank>\d+) (?:died|failed)")
 _ANY_LAUNCHER = re.compile(
     rb"(?i)(?<![\w-])(?:rank|worker|process|trainer|replica|task|node|child)[ #:=_-]{0,2}\[?(?P<rank>\d{1,6})\]?"
@@ -130,6 +144,9 @@ _ENDED = (
     (b"terminated with", _SPAWN),
     (b"exits with return code", _DEEPSPEED),
     (b"worker with rank", _RAY_RANK),
+    (b" task ", _RAY_KILLED),
+    (b"Lost executor", _EXECUTOR),
+    (b"target node:", _UNREACHED),
     (b"RayTaskError(", _RAY_RAISED),
     (b"actor_id: ", _RAY_DIED),
     (b"exit_code=", _ELASTIC_LIST),
@@ -146,7 +163,7 @@ So is the one whose exception torch's spawn prints: it may have lost the first o
 
 _LAUNCHERS = (
     _ROOT_CAUSE, _ELASTIC, _ELASTIC_LIST, _OPEN_MPI_SIGNAL, _OPEN_MPI_CODE, _HYDRA, _SRUN, _DEEPSPEED,
-    _SPAWN, _ANY_LAUNCHER,
+    _SPAWN, _ANY_LAUNCHER, _RAY_KILLED, _EXECUTOR, _UNREACHED,
 )  # fmt: skip
 """Reports of launchers; the others are those of libraries in a rank's own process."""
 
@@ -181,18 +198,20 @@ def expected_ranks(log: Log) -> int | None:
 def testimonies(log: Log) -> Iterator[Testimony]:
     """What a log's lines report about ranks."""
     data = log.data
-    seen: set[int] = set()
+    seen: set[int | str] = set()
     has_summary = b"Root Cause" in data and _ROOT_CAUSE.search(data) is not None
     for word, pattern in _ENDED:
         if pattern is _ELASTIC and has_summary:
             continue  # it has the number on the node only
-        for match in pattern.finditer(data) if word in data else ():
-            rank = _rank_of(match, data)
-            if rank is None or rank in seen:
+        matches = list(pattern.finditer(data)) if word in data else []
+        # an error of a task that another task met: the innermost is printed last
+        for match in matches[-1:] if pattern is _RAY_RAISED else matches:
+            who = _rank_of(match, data)
+            if who in seen:
                 continue
-            seen.add(rank)
+            seen.add(who)
             is_first = pattern not in _ORDERLESS and not match.groupdict().get("raised")
-            yield _ended(rank, match, first=is_first)
+            yield _ended(who, match, first=is_first)
     if b"dump signal" in data and (match_ := _DUMP_FROM.search(data)):
         words = f"rank {int(match_['rank'])} was the first whose collective timed out"
         yield Testimony(int(match_["rank"]), "waiting", words, at=match_.start())
@@ -210,10 +229,16 @@ def testimonies(log: Log) -> Iterator[Testimony]:
             yield Testimony(rank, MISSING, f"rank {rank} {words}", at=match_.start())
 
 
-def _rank_of(match: re.Match[bytes], data: bytes) -> int | None:
-    """The rank that a report on an ended process names; None if it names only an unknown process."""
-    if pid := match.groupdict().get("pid"):
-        return _rank_of_actor(pid, data)
+def _rank_of(match: re.Match[bytes], data: bytes) -> int | str:
+    """The rank that a report on an ended process names, or the name of the process or its host."""
+    names = match.groupdict()
+    if pid := names.get("pid"):
+        rank_ = _rank_of_actor(pid, data)
+        return f"pid {int(pid)}" if rank_ is None else rank_
+    if executor := names.get("executor"):
+        return f"executor-{int(executor)}"
+    if match.re is _UNREACHED:
+        return str(match["host"].decode("ascii", "replace"))
     rank = int(match["rank"] or match["raised"])
     if match.re is _DEEPSPEED:
         for node in _DEEPSPEED_NODE.finditer(data, 0, match.start()):
@@ -233,7 +258,7 @@ def _rank_of_actor(pid: bytes, data: bytes) -> int | None:
     return int(match[1]) if match else None
 
 
-def _ended(rank: int, match: re.Match[bytes], *, first: bool) -> Testimony:
+def _ended(who: int | str, match: re.Match[bytes], *, first: bool) -> Testimony:
     names = match.groupdict()
     code: int | None = None
     if names.get("code"):
@@ -249,7 +274,10 @@ def _ended(rank: int, match: re.Match[bytes], *, first: bool) -> Testimony:
     how = "" if code is None else f" with exit code {code}"
     if code is not None and 128 < code < 160:
         how = f" by signal {code - 128}"
-    return Testimony(
-        rank, ENDED, f"the launcher saw rank {rank} end{how}", code, match.start(), first,
-        match.re in _LAUNCHERS,
-    )  # fmt: skip
+    rank, name = (who, "") if isinstance(who, int) else (None, who)
+    label = f"rank {rank}" if rank is not None else name
+    words = f"the launcher saw {label} end{how}"
+    if match.re is _UNREACHED:
+        words = f"the launcher cannot reach {label}"
+    is_launchers = match.re in _LAUNCHERS
+    return Testimony(rank, ENDED, words, code, match.start(), first, is_launchers, name)

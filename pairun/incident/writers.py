@@ -47,11 +47,12 @@ _INSTANCE = re.compile(
 _PREFIX = re.compile(rb"\[[Rr]ank:? ?(\d{1,6})\]")
 _OWN_RANK = (
     re.compile(
-        rb"(?i)\b(?:global[ _]?rank|(?<!local[ _])(?<!local)rank)['\" =:]{1,5}(\d{1,6})\b(?=[ ,/]+(?:of|world|local|/)|/\d)"
+        rb"(?i)\b(?:global[ _]?rank|(?<!local[ _])(?<!local)rank)['\" =:]{1,5}(\d{1,6})\b(?=[ ,/]+(?:(?:of|in) |of\b|world|local|/)|/\d)"
     ),
     re.compile(rb"\[PG [^\]\n]{0,80}Rank (\d{1,6})\]"),
     _PREFIX,
     re.compile(rb"(?m)^RANK=(\d{1,6})$"),
+    re.compile(rb"(?m)^(?:[\d:.,TZ -]{8,32} )?\[?r(?:ank)?[ =]?(\d{1,6})(?=\]?[: |]+\w)"),
 )
 _OWN_HOST = re.compile(
     rb"(?m)^(?:HOSTNAME=|host(?:name)? ?[:=] ?)([\w.-]{1,64})$|^([\w.-]{1,64}):\d+:\d+ \[\d+\] NCCL "
