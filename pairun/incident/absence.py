@@ -131,7 +131,7 @@ def left_early(members: Sequence[Member]) -> Absent | None:
     ranks = [m for m in members if not m.launcher]
     quiet = [m for m in ranks if is_quiet(m) or (m.is_healthy and m.findings)]
     waiting = [m for m in ranks if m.is_waiting and m not in quiet]
-    left = [m for m in quiet if any(_says_goodbye(f) for f in m.findings)]
+    left = [m for m in quiet if m.is_healthy and any(_says_goodbye(f) for f in m.findings)]
     if len(left) != 1 or len(waiting) < max(2, len(quiet)):
         return None
     return Absent(

@@ -48,7 +48,7 @@ _LOCAL = re.compile(
 _HOST = re.compile(
     r"(?i)(?:node|host|machine|server|n|[dp]p)(?:[_ ]?(?:id|index|rank|name))?|instance|pod(?:_?name)?|hostname"
 )
-_PID = re.compile(r"(?i)pid|process_?id|tid|thread")
+_PID = re.compile(r"(?i)pid|process_?id")
 _COUNTED = re.compile(
     r"(?:epoch|step|iter|iteration|batch|layer|layers|block|fold|attempt|retry|try|v|version|phase|thread|mainthread"
     r"|loss|lr|line|seed|size|port|id)[._-]?$",
@@ -99,11 +99,17 @@ class Writers(NamedTuple):
         column: of the names or numbers.
         kind: ``rank``, ``name`` or ``pid``.
         local: of the number on the node, if only both together name a writer; else None.
+        shapes: of the names, with ``#`` for numbers.
     """
 
     column: Column
     kind: str
     local: Column | None = None
+    shapes: frozenset[str] = frozenset()
+
+    def has(self, value: str) -> bool:
+        """Whether a value of the column is a writer, and not the first word of another line."""
+        return shape_of(value) in self.shapes
 
     @property
     def last_place(self) -> int:
@@ -134,17 +140,24 @@ def writers_of(columns: Mapping[Column, Sequence[Entry]], lines: int) -> Writers
         return None
     # a rank that only some lines show comes after a name that nearly all have
     best = max(rated, key=lambda c: (len(columns[c]) >= _NEARLY_ALL * lines, rated[c].rating))
-    kind = rated[best].kind
-    if rated[best].rating == _CLEAR:
-        return Writers(best, kind)
-    for other in columns:
-        for node, local in ((best, other), (other, best)):
-            if other != best and _is_local(local, node, columns, lines):
-                return Writers(node, "rank", local)
-    return Writers(best, kind)
+    node, local, kind = best, None, rated[best].kind
+    if rated[best].rating < _CLEAR:
+        pairs = (pair for other in columns for pair in ((best, other), (other, best)))
+        both = next((p for p in pairs if _is_local(p[1], p[0], columns, lines)), None)
+        if both is not None:
+            node, local, kind = *both, "rank"
+        elif best.key and (whole := Column(best.place)) in rated:
+            node, kind = whole, rated[whole].kind  # gpu3 without a node is a host's name
+    shapes = frozenset(shape_of(e.value) for e in _alike(columns[node]))
+    return Writers(node, kind, local, shapes)
 
 
 _CLEAR = 5
+
+
+def shape_of(name: str) -> str:
+    """A name with ``#`` for numbers."""
+    return _DIGITS.sub("#", name)
 
 
 def are_names(counts: Mapping[str, int]) -> bool:
@@ -168,6 +181,7 @@ def are_names(counts: Mapping[str, int]) -> bool:
 
 def _rated(key: str, entries: Sequence[Entry], lines: int) -> _Rated | None:
     """How well a column may name the writers; None if it does not."""
+    entries = _alike(entries)
     counts = Counter(e.value for e in entries)
     if not 1 < len(counts) <= _MAX_NAMES or len(entries) < _LINES_EACH * len(counts):
         return None
@@ -182,13 +196,27 @@ def _rated(key: str, entries: Sequence[Entry], lines: int) -> _Rated | None:
         return None
     if are_names(counts):
         return _Rated(4 if is_key else 3, "name")
-    shapes = {_DIGITS.sub("#", value) for value in counts}
+    shapes = {shape_of(value) for value in counts}
     is_word = len(shapes) == len(counts) <= _MAX_PLAIN and not _NO_NAMES & {
         v.lower() for v in counts
     }
     if (is_word or is_key) and _come_back(entries) and _common(entries) >= _COMMON_PLAIN:
         return _Rated(3 if is_key else 2, "name")
     return None
+
+
+def _alike(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """The entries without the first words of a few other lines: of libraries, which have no column."""
+    values: dict[str, set[str]] = defaultdict(set)
+    for entry in entries:
+        values[shape_of(entry.value)].add(entry.value)
+    series = {shape for shape, each in values.items() if len(each) > 1 or shape == "#"}
+    kept = [e for e in entries if shape_of(e.value) in series]
+    if len(kept) < len(entries):
+        most = Counter(shape_of(e.value) for e in entries)
+        usual = max(_LINES_EACH + 1, len(kept) // (len({e.value for e in kept}) or 1) // 2)
+        kept = [e for e in entries if (shape := shape_of(e.value)) in series or most[shape] > usual]
+    return kept if len(kept) >= _SHARE * len(entries) and len(kept) < len(entries) else entries
 
 
 def _rated_number(key: str, counts: Mapping[str, int], entries: Sequence[Entry]) -> _Rated | None:
@@ -205,7 +233,7 @@ def _rated_number(key: str, counts: Mapping[str, int], entries: Sequence[Entry])
         if not _come_back(entries):
             return None
         return _Rated(3, "rank") if numbers[0] < 2 and _common(entries) >= _COMMON else None
-    is_pid = numbers[0] > 99 and _come_back(entries) and _common(entries) >= _COMMON
+    is_pid = _PID.fullmatch(key) and _come_back(entries) and _common(entries) >= _COMMON
     return _Rated(1, "pid") if is_pid else None
 
 
@@ -259,11 +287,16 @@ def _is_local(
     numbers = {int(e.value) for e in entries}
     pairs = {(names[e.line], int(e.value)) for e in entries if e.line in names}
     count = len(set(names.values()))
-    is_full = 2 * len(pairs) > count * len(numbers) > 0 and len(pairs) > max(count, len(numbers))
+    is_full = (
+        2 * len(pairs) > count * len(numbers) > 0
+        and len(pairs) > max(count, len(numbers))
+        and local != node
+    )
     is_dense = len(numbers) > 1 and max(numbers) < 2 * len(numbers) and min(numbers) < 2
     if not (is_full and is_dense and _come_back(entries)):
         return False
-    is_node = bool(_HOST.fullmatch(key_of_node)) or are_names(Counter(names.values()))
-    if not key_of_node and 2 * sum(name.isdigit() for name in names.values()) > len(names):
-        is_node = is_node and _come_back(nodes)  # else they count steps
+    are_numbers = any(name.isdigit() for name in names.values())
+    is_node = bool(_HOST.fullmatch(key_of_node)) or (
+        not are_numbers and are_names(Counter(names.values()))
+    )
     return is_node and (bool(key) or _common(entries) >= _COMMON)

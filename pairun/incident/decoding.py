@@ -165,7 +165,7 @@ class _Writer(NamedTuple):
                 (name, None) if name and (self.writers.kind == "name" or name.isdigit()) else None
             )
         local = _at(record, self.paths[self.writers.local.place])
-        return (name, local) if name and local.isdigit() else None
+        return (name, local) if local.isdigit() else None
 
     def prefix(self, record: Mapping[str, Any]) -> str:
         """What stands before a record's text; empty if it names no writer."""
@@ -212,9 +212,20 @@ def _shown(record: Mapping[str, Any], text: str, writer: _Writer) -> str:
         rank = f"[pod/{pod}] {rank}"
     rank = writer.prefix(record) or rank
     traces = [str(record[k]) for k in _TRACES if isinstance(record.get(k), str)]
+    if record.get("event") == text and "\n" not in text:
+        text = " ".join([text, *_fields(record)])
     lines = [line for part in (text.rstrip("\n"), *traces) for line in part.split("\n")]
     first = " ".join(filter(None, (_clock(time), level.upper(), lines[0])))
     return "\n".join([rank + first, *(rank + line for line in lines[1:])])
+
+
+def _fields(record: Mapping[str, Any]) -> Iterator[str]:
+    """The values that structlog prints after the name of an event."""
+    for key, value in record.items():
+        if key not in ("event", *_TIMES, *_LEVELS, *_TRACES) and isinstance(
+            value, str | int | float
+        ):
+            yield f"{key}={value}"
 
 
 def _pod(record: Mapping[str, Any]) -> str:

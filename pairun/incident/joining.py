@@ -27,6 +27,10 @@ _BY_EXIT_ONLY = frozenset(("host_oom", "terminated_sigterm"))
 """Classes from exit codes that a system's log, if there is one, explains better."""
 
 
+_STOPS_OF_ALL = frozenset(("cancelled_by_user", "time_limit"))
+"""Stops from outside that reach all ranks at once."""
+
+
 class Consequence(NamedTuple):
     """Members that failed because of the first one.
 
@@ -97,6 +101,8 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
     diagnosis = _diagnosis(first, why, members, gathered.wholes, stalled, table, facts)
     diagnosis = _with_stacks(diagnosis, first, members)
     diagnosis, devices = with_devices(diagnosis, first, members)
+    if diagnosis.klass in _STOPS_OF_ALL:
+        first, decided_by = None, ""
     if facts is not None and facts.exit_code == 0:
         first, diagnosis, devices, decided_by = None, _despite(diagnosis), (), ""
     return Incident(

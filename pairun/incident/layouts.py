@@ -201,6 +201,9 @@ def _head(line: bytes, last: int = _MAX_WORDS) -> _Head:
         value = tail[2].decode()
         column = Column(_LAST, tail[1].decode())
         words.append(_Word(column, value, tail.start(), tail.end(), in_prose=False))
+    if last == _MAX_WORDS and (name := _LAST_WORD.search(line)):
+        value = name[1].decode("ascii", "replace")
+        words.append(_Word(Column(_LAST), value, name.start(), name.end(), in_prose=False))
     return _Head(words, marks, level)
 
 
@@ -210,6 +213,9 @@ _LAST = 99
 _AT_END = re.compile(
     rb"(?<![\w.-])((?i:(?:global_?|world_?)?rank|process_index|worker(?:_id)?))=[\"']?(\d{1,6})\b(?=(?:[ \t]+[\w.]+=\S+)*\s*$)"
 )
+_LAST_WORD = re.compile(rb"[#@|<(\[] ?([A-Za-z][\w.-]{0,60}\d)[\])>]?\s*$")
+"""A name that a logger appends to its text, after a sign."""
+
 _NEXT_NUMBER = re.compile(rb"(?:[=:#]|: | |_|-)\d{1,8}(?![\w.])")
 
 
@@ -233,13 +239,11 @@ class _Form(NamedTuple):
         writers: the columns that name the writers.
         is_tool: whether a tool put the names before lines of any text.
         after: number of words between the name and the text.
-        shapes: of the names, with ``#`` for numbers; empty for numbers.
     """
 
     writers: Writers
     is_tool: bool
     after: int
-    shapes: frozenset[str] = frozenset()
 
     @property
     def last(self) -> int:
@@ -291,13 +295,7 @@ def _form(writers: Writers, sample: Sequence[bytes]) -> _Form:
         if len(values) > 2 or "" in values or any(_PROGRESS.fullmatch(v) for v in values):
             break
         after += 1
-    shapes = Counter(_shape(w.value) for h in having if (w := _word_of(h, writers.column)))
-    often = {shape for shape, count in shapes.items() if count > 1 and shape != "#"}
-    return _Form(writers, is_tool, after, frozenset(often))
-
-
-def _shape(name: str) -> str:
-    return _DIGITS.sub("#", name)
+    return _Form(writers, is_tool, after)
 
 
 _PROGRESS = re.compile(r"(?i)(?:global_?)?(?:step|iter|iteration|epoch|loss)s?")
@@ -316,7 +314,7 @@ def _named(form: _Form, line: bytes) -> tuple[tuple[str, str | None], bytes] | N
     head = _head(line, form.last)
     if (word := _word_of(head, form.writers.column)) is None:
         return None
-    if _shape(word.value) not in form.shapes if form.shapes else not word.value.isdigit():
+    if not form.writers.has(word.value):
         return None
     local, end = None, word.end
     if form.writers.local is not None:
@@ -356,9 +354,14 @@ def prefixes_of(
     own = without_replica({name for name, _ in names})
     key = writers.column.key
     shown = {name: f"{key}-{own[name]}" if name.isdigit() else own[name] for name, _ in names}
-    return {
-        (n, x): b"[pod/%s/main] " % re.sub(r"[^\w.-]", "-", shown[n]).encode() for n, x in names
-    }
+    return {(n, x): _prefix(shown[n]) for n, x in names}
+
+
+def _prefix(name: str) -> bytes:
+    """What stands before the lines of a writer with a name."""
+    if rank := _RANKED.fullmatch(name):
+        return b"[rank%d]: " % int(rank[1])
+    return b"[pod/%s/main] " % re.sub(r"[^\w.-]", "-", name).encode()
 
 
 def without_replica(names: Iterable[str]) -> Mapping[str, str]:

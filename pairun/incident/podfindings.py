@@ -149,7 +149,8 @@ def _writer(
         return mine[0]
     has_ranks = bool(mine) or _have_several_ranks(reports, findings)
     rank = report.number if _is_one_role(reports) and not has_ranks else None
-    return Writer(rank, report.label, report.node, has_ranks=has_ranks)
+    # a Pod of the job without a known rank is no launcher
+    return Writer(rank, report.label, report.node, has_ranks=has_ranks or rank is None)
 
 
 def _at_node(finding: Finding, report: PodReport) -> Finding:

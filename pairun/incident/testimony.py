@@ -106,6 +106,12 @@ _RAY_KILLED = re.compile(
     rb"(?:Killing worker with task [^\n]{0,300}?\bpid[:=] ?|where the task \([^\n]{0,200}?\bpid=)(?P<pid>\d+)"
 )
 _EXECUTOR = re.compile(rb"Lost executor (?P<executor>\d+) on (?P<host>[\w.-]+):")
+_NAMED_CHILD = re.compile(
+    rb"(?i)\b(?:child|worker|process|actor|task|program|instance)(?: process)? (?:exited|died|ended|terminated|crashed|failed|killed)\b"
+    rb"[^\n]{0,80}?\bname=(?P<name>[a-z][\w-]{0,40}\d)\b[^\n]{0,80}?\b(?:return_?code|exit_?code|status|rc)=(?P<code>-?[1-9]\d{0,2})\b"
+)
+"""How supervisors with structured logs report an end."""
+
 _UNREACHED = re.compile(rb"target node: +(?P<host>[\w.-]+)")
 _RAY_RANK = re.compile(rb"The worker with rank (?P<rank>\d+) (?:died|failed)")
 _ANY_LAUNCHER = re.compile(
@@ -146,6 +152,7 @@ _ENDED = (
     (b"worker with rank", _RAY_RANK),
     (b" task ", _RAY_KILLED),
     (b"Lost executor", _EXECUTOR),
+    (b" name=", _NAMED_CHILD),
     (b"target node:", _UNREACHED),
     (b"RayTaskError(", _RAY_RAISED),
     (b"actor_id: ", _RAY_DIED),
@@ -164,6 +171,7 @@ So is the one whose exception torch's spawn prints: it may have lost the first o
 _LAUNCHERS = (
     _ROOT_CAUSE, _ELASTIC, _ELASTIC_LIST, _OPEN_MPI_SIGNAL, _OPEN_MPI_CODE, _HYDRA, _SRUN, _DEEPSPEED,
     _SPAWN, _ANY_LAUNCHER, _RAY_KILLED, _EXECUTOR, _UNREACHED,
+    _NAMED_CHILD,
 )  # fmt: skip
 """Reports of launchers; the others are those of libraries in a rank's own process."""
 
@@ -237,6 +245,8 @@ def _rank_of(match: re.Match[bytes], data: bytes) -> int | str:
         return f"pid {int(pid)}" if rank_ is None else rank_
     if executor := names.get("executor"):
         return f"executor-{int(executor)}"
+    if match.re is _NAMED_CHILD:
+        return str(match["name"].decode("ascii", "replace"))
     if match.re is _UNREACHED:
         return str(match["host"].decode("ascii", "replace"))
     rank = int(match["rank"] or match["raised"])
@@ -268,7 +278,7 @@ def _ended(who: int | str, match: re.Match[bytes], *, first: bool) -> Testimony:
         code = 128 + int(names["signal"])
     elif names.get("words"):
         code = 128 + _SIGNALS[names["words"]]
-    elif names.get("name"):
+    elif match.re is _SPAWN and names.get("name"):
         number = getattr(signal, names["name"].decode("ascii"), None)
         code = None if number is None else 128 + number
     how = "" if code is None else f" with exit code {code}"
