@@ -70,6 +70,8 @@ def test_a_text_without_a_secret_is_kept(secret: str, text: str) -> None:
 @settings(max_examples=cases(200))
 def test_what_a_cut_has_left_is_masked(secret: str, keep: int, mark: str) -> None:
     """The start of a secret in front of an ellipsis is not shown."""
+    # A secret of several lines is also masked line by line.
+    assume(len(secret.splitlines()) == 1)
     start = secret[:keep]
     assume(len(start.encode()) >= MIN_BYTES and mark not in secret and "." not in secret)
     text = Vault([secret]).text(f"not '{start}{mark}' but")
