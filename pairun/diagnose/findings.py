@@ -63,7 +63,7 @@ def findings_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> 
             hits += search.hits_of(line)
     failed_at = failures(hits, facts)
     # the attempts of a log without a failure do not matter, and ranks print the same first lines
-    again = recurrences(log, marks) if failed_at and not has_ranks(hits) else []
+    again = recurrences(log, [*marks, *failed_at]) if failed_at and not has_ranks(hits) else []
     marks += [*phases(log), *again, *setbacks(log, marks), *relaunches(log, marks)]
     marks += failed_at
     attempts = cut(len(log.data), marks)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from pairun.diagnose.findings import findings_in
 from pairun.diagnose.lines import Log
 from pairun.diagnose.recurrences import recurrences
+from pairun.diagnose.searchlimit import NO_LIMIT
 from pairun.diagnose.segments import Mark
+from pairun.diagnose.table import Table
 
 _HEAD = (
     "loaded module: python/3.{n}\n"
@@ -48,3 +51,12 @@ def test_a_block_of_first_lines_begins_an_attempt(text: str, lines: set[int]) ->
     """Numbers and times may differ; a single line may repeat."""
     assert starts(text) >= lines
     assert bool(starts(text)) == bool(lines)
+
+
+def test_an_error_that_repeats_begins_no_attempt(table: Table) -> None:
+    """A kernel's log never starts again, and a stack that a program prints twice is one failure."""
+    lost = "kernel: NVRM: GPU at PCI:0000:3b:00: GPU is lost after 10{n} s\nkernel: NVRM: free failed: 0xf{n}\n"
+    text = "".join(lost.format(n=n) + f"kernel: NVRM: assertion {n} failed\n" for n in range(1, 4))
+    assert starts(text)
+    found = findings_in(Log(text.encode()), table, NO_LIMIT, failed=False)
+    assert len(found.attempts) == 1
