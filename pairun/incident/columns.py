@@ -100,15 +100,19 @@ class Writers(NamedTuple):
         kind: ``rank``, ``name`` or ``pid``.
         local: of the number on the node, if only both together name a writer; else None.
         shapes: of the names, with ``#`` for numbers.
+        most: the highest number, if the column has numbers.
     """
 
     column: Column
     kind: str
     local: Column | None = None
     shapes: frozenset[str] = frozenset()
+    most: int = 0
 
     def has(self, value: str) -> bool:
-        """Whether a value of the column is a writer, and not the first word of another line."""
+        """Whether a value of the column is a writer, and not a word of another line."""
+        if value.isdigit():
+            return int(value) <= self.most
         return shape_of(value) in self.shapes
 
     @property
@@ -148,8 +152,9 @@ def writers_of(columns: Mapping[Column, Sequence[Entry]], lines: int) -> Writers
             node, local, kind = *both, "rank"
         elif best.key and (whole := Column(best.place)) in rated:
             node, kind = whole, rated[whole].kind  # gpu3 without a node is a host's name
-    shapes = frozenset(shape_of(e.value) for e in _alike(columns[node]))
-    return Writers(node, kind, local, shapes)
+    names = {e.value for e in _alike(columns[node])}
+    most = max((int(name) for name in names if name.isdigit()), default=-1)
+    return Writers(node, kind, local, frozenset(map(shape_of, names)), most)
 
 
 _CLEAR = 5
@@ -206,17 +211,20 @@ def _rated(key: str, entries: Sequence[Entry], lines: int) -> _Rated | None:
 
 
 def _alike(entries: Sequence[Entry]) -> Sequence[Entry]:
-    """The entries without the first words of a few other lines: of libraries, which have no column."""
+    """The entries without the words of a few other lines: of libraries, which have no column."""
+    lines = Counter(e.value for e in entries)
     values: dict[str, set[str]] = defaultdict(set)
-    for entry in entries:
-        values[shape_of(entry.value)].add(entry.value)
+    for value in lines:
+        values[shape_of(value)].add(value)
     series = {shape for shape, each in values.items() if len(each) > 1 or shape == "#"}
-    kept = [e for e in entries if shape_of(e.value) in series]
-    if len(kept) < len(entries):
-        most = Counter(shape_of(e.value) for e in entries)
-        usual = max(_LINES_EACH + 1, len(kept) // (len({e.value for e in kept}) or 1) // 2)
-        kept = [e for e in entries if (shape := shape_of(e.value)) in series or most[shape] > usual]
-    return kept if len(kept) >= _SHARE * len(entries) and len(kept) < len(entries) else entries
+    members = [n for value, n in lines.items() if shape_of(value) in series and n > 1]
+    usual = max(_LINES_EACH, sum(members) // (2 * len(members) or 1))
+    kept = [
+        e
+        for e in entries
+        if (shape_of(e.value) in series and lines[e.value] > 1) or lines[e.value] > usual
+    ]
+    return kept if len(kept) >= _SHARE * len(entries) else entries
 
 
 def _rated_number(key: str, counts: Mapping[str, int], entries: Sequence[Entry]) -> _Rated | None:
@@ -273,7 +281,8 @@ def _is_local(
     lines: int,
 ) -> bool:
     """Whether a column has the number of a process on the node that another one names."""
-    entries, nodes = columns[local], columns[node]
+    entries = [e for e in columns[local] if e.value.isdigit()]
+    nodes = _alike(columns[node])
     key, key_of_node = local.key, node.key
     if min(len(entries), len(nodes)) < _SHARE * lines or _LOCAL.fullmatch(key_of_node):
         return False

@@ -35,7 +35,7 @@ _MAX_AFTER = 3
 _LEVEL = rb"(?i:trace|debug|info|notice|success|warn(?:ing)?|err(?:or)?|crit(?:ical)?|fatal|exception|severe)"
 _WORD = re.compile(
     rb"(?P<time>\d{4}[-/.]\d\d[-/.]\d\d(?:[T _-]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)?(?:Z| ?[+-]\d\d:?\d\d)?(?![\w])"
-    rb"|\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?Z?(?![\w:])|(?<![\w])[EWIFD]\d{4}(?= )"
+    rb"|\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?Z?(?![\w:])|(?<![\w])[EWIFDC]\d{4}(?= )"
     rb"|(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d(?= )"
     rb"|\d\d-\d\d(?= \d\d:)|\d{9,10}\.\d{1,9}(?![\w])|\d{13,19}(?![\w])|UTC\b|\b[AP]M\b)"
     rb"|(?<![\w.-])(?P<level>" + _LEVEL + rb"|[DIWEFC](?=[ \]|]))(?![\w.-])"
