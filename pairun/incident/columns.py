@@ -153,7 +153,8 @@ def writers_of(columns: Mapping[Column, Sequence[Entry]], lines: int) -> Writers
         elif best.key and (whole := Column(best.place)) in rated:
             node, kind = whole, rated[whole].kind  # gpu3 without a node is a host's name
     names = {e.value for e in _alike(columns[node])}
-    most = max((int(name) for name in names if name.isdigit()), default=-1)
+    numbers = [int(name) for name in names if name.isdigit()]
+    most = max([-1, 2 * len(numbers) - 1, *numbers]) if numbers else -1
     return Writers(node, kind, local, frozenset(map(shape_of, names)), most)
 
 

@@ -29,7 +29,7 @@ from pairun.incident.flightrecorder import is_dump, read_dump
 from pairun.incident.history import Attempt, attempt_of
 from pairun.incident.kernelfindings import with_kernel
 from pairun.incident.numbered import NumberedLog
-from pairun.incident.numberednames import ranks_by_name
+from pairun.incident.numberednames import ranks_by_name, ranks_on_nodes
 from pairun.incident.ownreports import diagnosis_of_task
 from pairun.incident.podfindings import with_objects
 from pairun.incident.podjournal import PodJournal, journal_of
@@ -90,8 +90,9 @@ def gather(
     """
     budget = max(_LEAST_BYTES, min(_MOST_BYTES, _JUDGED_BYTES // max(1, len(files))))
     read = [file for file in files if not file.skipped]
-    ranks = ranks_by_name(file.within for file in read)
-    task = _Task(table, budget, deadline_s, facts, ranks, is_alone=len(read) == 1)
+    names = [file.within for file in read]
+    ranks, on_nodes = ranks_by_name(names), ranks_on_nodes(names)
+    task = _Task(table, budget, deadline_s, facts, ranks, on_nodes, is_alone=len(read) == 1)
     processes = min(len(files), len(os.sched_getaffinity(0)), 8)
     if processes < 2 or sum(map(_size, files)) < _POOL_BYTES:
         results = [task.read(file) for file in files]
@@ -128,11 +129,12 @@ class _Task:
         deadline_s: float,
         facts: Circumstances | None,
         ranks: Mapping[str, int],
+        on_nodes: Mapping[str, int],
         *,
         is_alone: bool,
     ) -> None:
         self._table, self._budget, self._facts, self._ranks = table, budget, facts, ranks
-        self._deadline_s, self._is_alone = deadline_s, is_alone
+        self._deadline_s, self._is_alone, self._on_nodes = deadline_s, is_alone, on_nodes
         self.start()
 
     def start(self) -> None:
@@ -163,7 +165,9 @@ class _Task:
         journal = journal_of(file.path)
         is_journal = journal is not None and os.path.basename(file.path) == JOURNAL
         log = NumberedLog(b"", file.name, []) if is_journal else decoded(reading.log)
-        writer = writer_of(file.within, log, self._ranks.get(file.within))
+        writer = writer_of(
+            file.within, log, self._ranks.get(file.within), self._on_nodes.get(file.within)
+        )
         if not self._is_alone and not is_journal and what_is_no_text([log]) == NO_TEXT:
             unread = (*unread, f"{file.name}: {NO_TEXT}")
             if writer.rank is None:

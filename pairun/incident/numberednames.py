@@ -20,6 +20,15 @@ _NOT_RANKS = re.compile(
 _HOST = re.compile(r"(?:node|host|machine|server)[._-]?$", re.IGNORECASE)
 """What a name has before the number of a host, on which several ranks run."""
 
+_ON_NODE = re.compile(
+    r"(?i)(?P<node>(?:.*/)?[\w-]*?(?:node|host|machine|server|worker|dgx|hgx|gpu|vm|pod|cn|nid)[a-z]*[._-]?\d+[\w.]*?"
+    r"(?:/.*?)??)"
+    r"(?:/attempt_\d+/(\d{1,3})/(?:stdout|stderr|error)[\w.]*"
+    r"|[/._-](?:local[._-]?)?(?:rank|gpu|cuda|device|proc|process|worker|local|slot|task|lrank)[._-]?(\d{1,3})(?:\.\w+)?"
+    r"|/(\d{1,3})/(?:stdout|stderr|train|output)(?:\.\w+)?)"
+)
+"""A path with the name of a node, and the number of a process on it."""
+
 _NUMBERED_HOST = re.compile(r"(?P<before>.*?)(?P<number>\d{1,5})(?P<after>\D*)")
 
 _ROTATED = re.compile(r"(?P<live>.+)\.[1-9]\d{0,2}(?:\.(?:gz|xz|bz2|zst))?")
@@ -55,6 +64,37 @@ def ranks_by_name(paths: Iterable[str]) -> Mapping[str, int]:
             unclear.update(path for path in same if path in ranks or len(same) > 1)
             ranks.update((path, number) for path in same)
     return {path: rank for path, rank in ranks.items() if path not in unclear}
+
+
+def ranks_on_nodes(paths: Iterable[str]) -> Mapping[str, int]:
+    """The rank of each file whose number counts the processes of one node, as in ``node1/gpu3.log``.
+
+    The same numbers come back for each node, so they are no ranks of the job. The nodes' names differ
+    in a number. Nodes have their ranks one after the other.
+
+    Args:
+        paths: of all files of the job, relative to one folder.
+
+    Returns:
+        Nothing unless there are several nodes with equally many processes.
+    """
+    nodes: dict[str, dict[int, list[str]]] = {}
+    for path in sorted(paths):
+        if match := _ON_NODE.fullmatch(path):
+            local = next(each for each in match.groups()[1:] if each)
+            nodes.setdefault(match["node"], {}).setdefault(int(local), []).append(path)
+    count = max((max(locals_) + 1 for locals_ in nodes.values()), default=0)
+    is_grid = all(locals_.keys() == set(range(count)) for locals_ in nodes.values())
+    is_series = len({_NUMBER.sub("#", node) for node in nodes}) == 1
+    if len(nodes) < 2 or count < 2 or not is_grid or not is_series:
+        return {}
+    order = sorted(nodes, key=lambda node: [int(n) for n in _NUMBER.findall(node)])
+    return {
+        path: order.index(node) * count + local
+        for node, locals_ in nodes.items()
+        for local, files in locals_.items()
+        for path in files
+    }
 
 
 def rotated(paths: Iterable[str]) -> Mapping[str, str]:

@@ -96,17 +96,24 @@ class Writer(NamedTuple):
         return self._replace(rank=rank, label=label)
 
 
-def writer_of(path: str, log: Log, numbered: int | None = None) -> Writer:
+def writer_of(
+    path: str, log: Log, numbered: int | None = None, on_node: int | None = None
+) -> Writer:
     """The writer of a whole file.
 
     Args:
         path: the file, relative to the folder that the user named.
         log: its contents.
         numbered: the rank by comparison with the names of the job's other files; see `ranks_by_name`.
+        on_node: the rank if the name has only the number of a process on its node; see `ranks_on_nodes`.
     """
     host = host_in(path, log)
     name = _STREAMS.sub("", _STREAMS.sub("", os.path.basename(path)))
     inside = own_rank(log)
+    if on_node is not None:
+        rank = on_node if inside is None else inside
+        host = host_in(os.path.dirname(path), log) or host
+        return Writer(rank, f"rank {rank}", host, is_stated=inside is not None)
     for pattern in _RANK_IN_NAME:
         if match := pattern.search(name) or pattern.search(os.path.basename(path)):
             rank = int(match["rank"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairun.incident.numberednames import ranks_by_name, rotated
+from pairun.incident.numberednames import ranks_by_name, ranks_on_nodes, rotated
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,30 @@ def test_a_rotated_file_belongs_to_its_live_file() -> None:
     assert rotated(["a/train.log", *parts]) == parts
     others = ["b/train.log.1", "out", "out.0", "out.1", "kern.log", "kern.log.1", "a.log.2026"]
     assert rotated([*others, "a.log"]) == {}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "node{}/run/attempt_0/{}/stderr.log", "node-{}/gpu-{}.log", "dgx{}/local_rank_{}.log",
+        "train-node{}-gpu{}.log", "hosts/gpu{}/{}/stdout",
+    ],
+)  # fmt: skip
+def test_numbers_that_come_back_for_each_node_count_its_processes(form: str) -> None:
+    """Nodes have their ranks one after the other, in the order of their numbers."""
+    names = {form.format(node, local): 4 * node + local for node in range(3) for local in range(4)}
+    assert ranks_on_nodes([*names, "launcher.log"]) == names
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["node0/gpu0.log", "node0/gpu1.log"],
+        ["node0/rank_0.log", "node0/rank_1.log", "node1/rank_2.log", "node1/rank_3.log"],
+        ["worker-0/ps/0/stdout", "master/main/0/stdout"],
+        ["pod-a/main/0.log", "pod-a/main/1.log", "pod-b/main/0.log"],
+    ],
+)
+def test_other_numbers_count_no_processes_of_nodes(names: list[str]) -> None:
+    """One node, ranks of the job, roles, and runs of a container."""
+    assert ranks_on_nodes(names) == {}
