@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 _MAX_NAMES = 4096
@@ -27,7 +28,7 @@ _MAX_PLAIN = 64
 _SHARE, _SHARE_OF_KEYS = 0.8, 0.6
 """The least share of lines that have a column; of one whose key says what it is."""
 
-_NEARLY_ALL = 0.9
+_NEARLY_ALL, _ALL = 0.9, 0.97
 
 _COVERAGE = 0.25
 """The least part of a log through which the middle one of the writers writes."""
@@ -61,6 +62,9 @@ _RANDOM = re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}$")
 """The random ending of a Pod's name (k8s.io/apimachinery, ``util/rand``)."""
 
 _NAME = re.compile(r"[A-Za-z][\w.]{0,60}(?:-[\w.]{1,60}){0,8}|\d{1,3}(?:[.-]\d{1,3}){3}")
+_OF_TRACEBACK = re.compile(r"[\])>}|: ]{1,5}(?: +File \"|Traceback \(most)")
+"""What follows the name that a tool puts before any line: no counter stands before a traceback."""
+
 _NO_NAMES = frozenset(("stdout", "stderr", "main", "true", "false", "none", "null"))
 
 
@@ -144,6 +148,10 @@ def writers_of(columns: Mapping[Column, Sequence[Entry]], lines: int) -> Writers
         return None
     # a rank that only some lines show comes after a name that nearly all have
     best = max(rated, key=lambda c: (len(columns[c]) >= _NEARLY_ALL * lines, rated[c].rating))
+    names = {c: len({e.value for e in _alike(columns[c])}) for c in rated}
+    full = [c for c in rated if len(columns[c]) >= _ALL * lines and names[c] >= names[best]]
+    if full and len(columns[best]) < _ALL * lines:
+        best = max(full, key=lambda c: rated[c].rating)
     node, local, kind = best, None, rated[best].kind
     if rated[best].rating < _CLEAR:
         pairs = (pair for other in columns for pair in ((best, other), (other, best)))
@@ -239,11 +247,19 @@ def _rated_number(key: str, counts: Mapping[str, int], entries: Sequence[Entry])
             return _Rated(4, "rank")
         if _HOST.fullmatch(key):
             return _Rated(4, "name")
-        if not _come_back(entries):
+        is_prefix = len({e.value for e in entries if _OF_TRACEBACK.match(e.text)}) > 0
+        if numbers[0] > 1 or not (_return(entries) if is_prefix else _come_back(entries)):
             return None
-        return _Rated(3, "rank") if numbers[0] < 2 and _common(entries) >= _COMMON else None
+        return _Rated(3, "rank") if is_prefix or _common(entries) >= _COMMON else None
     is_pid = _PID.fullmatch(key) and _come_back(entries) and _common(entries) >= _COMMON
     return _Rated(1, "pid") if is_pid else None
+
+
+def _return(entries: Sequence[Entry]) -> bool:
+    """Whether values return after others at all, as those before lines of tracebacks do."""
+    values = [e.value for e in entries]
+    runs = 1 + sum(a != b for a, b in pairwise(values))
+    return runs > len(set(values))
 
 
 def _come_back(entries: Sequence[Entry]) -> bool:
@@ -303,7 +319,8 @@ def _is_local(
         and local != node
     )
     is_dense = len(numbers) > 1 and max(numbers) < 2 * len(numbers) and min(numbers) < 2
-    if not (is_full and is_dense and _come_back(entries)):
+    are_keys = bool(key) and _HOST.fullmatch(key_of_node) is not None
+    if not (is_full and is_dense and (are_keys or _come_back(entries))):
         return False
     are_numbers = any(name.isdigit() for name in names.values())
     is_node = bool(_HOST.fullmatch(key_of_node)) or (
