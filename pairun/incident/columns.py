@@ -148,8 +148,8 @@ def writers_of(columns: Mapping[Column, Sequence[Entry]], lines: int) -> Writers
         return None
     # a rank that only some lines show comes after a name that nearly all have
     best = max(rated, key=lambda c: (len(columns[c]) >= _NEARLY_ALL * lines, rated[c].rating))
-    names = {c: len({e.value for e in _alike(columns[c])}) for c in rated}
-    full = [c for c in rated if len(columns[c]) >= _ALL * lines and names[c] >= names[best]]
+    sizes = {c: len({e.value for e in _alike(columns[c])}) for c in rated}
+    full = [c for c in rated if len(columns[c]) >= _ALL * lines and sizes[c] >= sizes[best]]
     if full and len(columns[best]) < _ALL * lines:
         best = max(full, key=lambda c: rated[c].rating)
     node, local, kind = best, None, rated[best].kind
@@ -247,12 +247,17 @@ def _rated_number(key: str, counts: Mapping[str, int], entries: Sequence[Entry])
             return _Rated(4, "rank")
         if _HOST.fullmatch(key):
             return _Rated(4, "name")
-        is_prefix = len({e.value for e in entries if _OF_TRACEBACK.match(e.text)}) > 0
+        is_prefix = _is_prefix(entries)
         if numbers[0] > 1 or not (_return(entries) if is_prefix else _come_back(entries)):
             return None
         return _Rated(3, "rank") if is_prefix or _common(entries) >= _COMMON else None
     is_pid = _PID.fullmatch(key) and _come_back(entries) and _common(entries) >= _COMMON
     return _Rated(1, "pid") if is_pid else None
+
+
+def _is_prefix(entries: Sequence[Entry]) -> bool:
+    """Whether a tool put the column before lines of any text."""
+    return any(_OF_TRACEBACK.match(e.text) for e in entries)
 
 
 def _return(entries: Sequence[Entry]) -> bool:
@@ -320,7 +325,8 @@ def _is_local(
     )
     is_dense = len(numbers) > 1 and max(numbers) < 2 * len(numbers) and min(numbers) < 2
     are_keys = bool(key) and _HOST.fullmatch(key_of_node) is not None
-    if not (is_full and is_dense and (are_keys or _come_back(entries))):
+    is_sure = are_keys or _is_prefix(entries)
+    if not (is_full and is_dense and (is_sure or _come_back(entries))):
         return False
     are_numbers = any(name.isdigit() for name in names.values())
     is_node = bool(_HOST.fullmatch(key_of_node)) or (

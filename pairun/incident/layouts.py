@@ -306,7 +306,7 @@ def _value_at(head: _Head, place: int) -> str:
     return next((w.value for w in head.words if w.column.place == place), "")
 
 
-_SKIPPED = re.compile(rb"[\])>}\"':=,;]*(?:[ \t]*(?:\||\xe2\x80\xba|[\])>}]+:?|-(?= )))*[ \t]?")
+_SKIPPED = re.compile(rb"[\])>}\"':=,;]*(?:[ \t]*(?:\||\xe2\x80\xba|[\])>}]+:?|[:-](?= )))*[ \t]?")
 
 
 def _named(form: _Form, line: bytes) -> tuple[tuple[str, str | None], bytes] | None:
