@@ -108,3 +108,14 @@ def test_watchdogs_that_all_entered_name_nobody(tmp_path: Path, table: Table) ->
     """The rank whose log just ends may have been stopped."""
     logs = {f"rank{n}.log": RUNNING + watchdog(n, "12:14:17") for n in range(4)}
     assert _incident(tmp_path, table, logs).first is None
+
+
+def test_a_rank_that_leaves_is_the_one_that_others_wait_for(tmp_path: Path, table: Table) -> None:
+    """Another log only just ends."""
+    logs = {f"rank{n}.log": RUNNING + LOST for n in range(4)}
+    logs["rank1.log"] = RUNNING + "limit of 1312 iterations reached, leaving\n"
+    logs["rank2.log"] = RUNNING
+    incident = _incident(tmp_path, table, logs)
+    assert incident.first is not None
+    assert incident.first.rank == 1
+    assert "ended by itself" in incident.decided_by

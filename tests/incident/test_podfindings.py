@@ -135,6 +135,35 @@ def test_without_a_cause_the_first_end_counts(tmp_path: Path, table: Table) -> N
     assert "before the others" in incident.decided_by
 
 
+def test_an_end_long_before_a_cause_comes_first(tmp_path: Path, table: Table) -> None:
+    """Without logs, only Kubernetes knows when each container ended."""
+    states = [
+        pod("q-worker-0", **ended(137, "OOMKilled", "2026-03-01T03:31:00Z")),
+        pod("q-worker-1", **ended(1, at="2026-03-01T03:22:00Z")),
+        pod("q-worker-2", **ended(1, at="2026-03-01T03:32:10Z")),
+    ]
+    incident = incident_of(write(tmp_path, {"pods.json": as_json(*states)}), table)
+    assert incident.first is not None
+    assert incident.first.label == "q-worker-1"
+    assert incident.diagnosis.klass == "child_failed"
+
+
+def test_a_pod_that_never_started_is_the_one_that_others_wait_for(
+    tmp_path: Path, table: Table
+) -> None:
+    """It has no log, and its number counts in a role: it is no launcher."""
+    names = ("ft-master-0", "ft-worker-0", "ft-worker-1")
+    failed = "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError\n"
+    logs = {f"{name}.log": f"2026-03-01 12:04:16 waiting\n{failed}" for name in names}
+    scheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    states = [pod(name, **ended(1)) for name in names]
+    unplaced = {**scheduled, "message": NO_NODE}
+    states.append(pod("ft-worker-2", phase="Pending", node="", conditions=[unplaced]))
+    incident = incident_of(write(tmp_path, {**logs, "pods.json": as_json(*states)}), table)
+    assert incident.first is not None
+    assert incident.first.label == "ft-worker-2"
+
+
 @pytest.mark.parametrize("folder", ["", "train-worker-0/"])
 @pytest.mark.parametrize("lost", [(), (0, 1, 3)])
 def test_the_state_of_a_pod_with_several_ranks_is_no_ranks(

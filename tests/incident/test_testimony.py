@@ -51,3 +51,36 @@ def test_a_launchers_line_names_rank_and_exit_code(text: str, rank: int, code: i
     """DeepSpeed counts on a node only; torch's spawn names signals, and Ray actors or processes."""
     (each,) = testimony.testimonies(Log(text.encode()))
     assert (each.rank, each.exit_code) == (rank, code)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "code"),
+    [
+        (
+            "ERROR child exited role=supervisor name=actor-7 pid=907 returncode=-11\n",
+            "actor-7",
+            139,
+        ),
+        ("Lost executor 4 on hdp-w11: Container from a bad node\n", "executor-4", None),
+        (
+            "Killing worker with task T actor name: x, pid: 2203, memory used: 171.44GB\n",
+            "pid 2203",
+            None,
+        ),
+        (
+            (
+                "ray.exceptions.RayTaskError(KeyError): ray::_Inner.train() (pid=650, ip=10.0.0.1)\n"
+                "ray.exceptions.RayTaskError(KeyError): ray::execute() (pid=702, ip=10.0.0.2)\n"
+            ),
+            "pid 702",
+            None,
+        ),
+        ("  my node:   n101\n  target node:  n103\n", "n103", None),
+    ],
+)
+def test_a_report_names_a_process_an_executor_or_a_host(
+    text: str, name: str, code: int | None
+) -> None:
+    """Of an error that another task met, the innermost one counts."""
+    (each,) = testimony.testimonies(Log(text.encode()))
+    assert (each.rank, each.label, each.exit_code) == (None, name, code)
