@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from pairun.incident.columns import Column, Entry, Writers, writers_of
+from pairun.incident.columns import Writers, writers_of
+from pairun.incident.columnvalues import Column, Entry
 from pairun.incident.layouts import prefixes_of, with_names
 from pairun.incident.numbered import NumberedLog, Runs
 from pairun.incident.records import MESSAGES, numbers, one_each_line

@@ -16,15 +16,16 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pairun.incident.columns import Column, Entry, Writers, writers_of
+from pairun.incident.columns import Writers, writers_of
+from pairun.incident.columnvalues import Column, Entry
+from pairun.incident.linehead import LAST, MAX_WORDS, Head, head_of, word_of
 from pairun.incident.numbered import NumberedLog
 
 _SAMPLE_BYTES = 1 << 16
+
 _BLOCKS, _BLOCK_LINES = 5, 100
+
 _MIN_LINES = 4
-_HEAD_BYTES = 200
-_MAX_WORDS = 9
-"""How many words of a line are looked at."""
 
 _ALL = 0.97
 """The share of lines that have the names which a tool puts before all lines."""
@@ -32,32 +33,6 @@ _ALL = 0.97
 _MAX_AFTER = 3
 """How many words that never change stand between a tool's name and the program's own text."""
 
-_LEVEL = rb"(?i:trace|debug|info|notice|success|warn(?:ing)?|err(?:or)?|crit(?:ical)?|fatal|exception|severe)"
-_WORD = re.compile(
-    rb"(?P<time>\d{4}[-/.]\d\d[-/.]\d\d(?:[T _-]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)?(?:Z| ?[+-]\d\d:?\d\d)?(?![\w])"
-    rb"|\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?Z?(?![\w:])|(?<![\w])[EWIFDC]\d{4}(?= )"
-    rb"|(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d(?= )"
-    rb"|\d\d-\d\d(?= \d\d:)|\d{9,10}\.\d{1,9}(?![\w])|\d{13,19}(?![\w])|UTC\b|\b[AP]M\b)"
-    rb"|(?<![\w.-])(?P<level>" + _LEVEL + rb"|[DIWEFC](?=[ \]|]))(?![\w.-])"
-    rb"|(?P<path>(?<!\S)[\w.-]*(?:/[\w.-]+)*\.(?:log|txt|out|err))(?=[:\s])"
-    rb"|(?P<word>[^\s\[\](){}<>|,;:\"'/=#\xe2\x80\xba*@!?&%$+~]+)"
-)
-_KEYED = re.compile(rb"[=:#] ?\"?'?| |-(?=\d)|")
-_GLUED = re.compile(rb"([A-Za-z][A-Za-z_]*?)[_.-]?(\d{1,6})")
-_GLUED_KEYS = re.compile(
-    rb"(?i)(?:global_?|world_?|local_?)?rank|r|gpu|g|cuda|device|[dtpe]p|lr|local"
-)
-"""Words before a number without a space whose number is that of a rank, not only a part of a name."""
-
-_RANK_WORDS = (b"r", b"rank")
-_KEY_WORDS = re.compile(
-    rb"(?i)(?:global|local|world|process|node|shard|machine)?[_-]?"
-    rb"(?:rank|worker|process|proc|replica|trainer|task|actor|pe|host|node|machine|member|peer|client|executor|gpu"
-    rb"|cuda|device|slot|pid)(?:[_-]?(?:id|index))?|r|[dtpe]p"
-)
-_PROSE = re.compile(rb"[A-Za-z][a-z]+")
-_BETWEEN = re.compile(rb"[\s|:-]{0,4}")
-_OPENS, _CLOSES = b"[(<{|", b"])>}|:"
 _CONTINUED = re.compile(
     rb"[ \t]|$|(?:Original )?Traceback \(most|During handling of|The above exception was|> File"
     rb"|(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Warning)\b[:\s]?"
@@ -67,6 +42,7 @@ _CONTINUED = re.compile(
 _FAILURE = re.compile(
     rb"(?m)^(?:(?:Original )?Traceback|(?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b)"
 )
+
 _KNOWN = re.compile(
     rb"\((?:[\w.<>=/-]+ )+pid=\d|\[pod/|\[?[Rr]ank:? ?\d+\]?:|\[[a-z]{2,12}\d+\]:|\[\d+,\d+\]<std\w+>:"
     rb"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ \S+\[\d+\]: "
@@ -74,36 +50,12 @@ _KNOWN = re.compile(
 """Layouts that `pairun.incident.prefixes` reads itself."""
 
 _ERRORS = {b"E", b"ERR", b"ERROR", b"CRIT", b"CRITICAL", b"FATAL", b"EXCEPTION", b"SEVERE", b"F"}
+
 _DIGITS = re.compile(r"\d+")
+
 _NUMBERS = re.compile(rb"\d+")
+
 _RANKED = re.compile(r"(?i)r(?:ank)?[_.-]?(\d{1,6})")
-
-
-class _Word(NamedTuple):
-    """A word in a line that may be a name.
-
-    Attributes:
-        column: how many words that are no times and no levels stand before it, and the word before a
-            number or before ``=``.
-        value: the name or the number.
-        start: its offset, with the key.
-        end: the offset of what follows it.
-        in_prose: whether it may be a word of the program's own text.
-    """
-
-    column: Column
-    value: str
-    start: int
-    end: int
-    in_prose: bool
-
-
-class _Head(NamedTuple):
-    """The first words of a line: the words, and the times and levels between them."""
-
-    words: Sequence[_Word]
-    marks: Sequence[tuple[int, int]]
-    level: bytes
 
 
 def with_names(log: NumberedLog) -> NumberedLog:
@@ -111,7 +63,7 @@ def with_names(log: NumberedLog) -> NumberedLog:
     sample = _sample(log.data)
     if len(sample) < _MIN_LINES or sum(map(bool, map(_KNOWN.match, sample))) * 2 > len(sample):
         return log
-    heads = {n: _head(line) for n, line in enumerate(sample) if not _CONTINUED.match(line)}
+    heads = {n: head_of(line) for n, line in enumerate(sample) if not _CONTINUED.match(line)}
     columns: dict[Column, list[Entry]] = {}
     for n, head in heads.items():
         for word in head.words:
@@ -140,98 +92,6 @@ def _text(rest: bytes) -> str:
     return _NUMBERS.sub(b"#", rest[:80]).decode("utf-8", "replace")
 
 
-def _head(line: bytes, last: int = _MAX_WORDS) -> _Head:
-    """The first words of a line.
-
-    Args:
-        line: the line.
-        last: the place of the last word that is needed.
-    """
-    words: list[_Word] = []
-    marks: list[tuple[int, int]] = []
-    level = b""
-    place = prose = 0
-    key, key_at = "", 0
-    for match in _WORD.finditer(line, 0, _HEAD_BYTES):
-        kind, start, end = match.lastgroup, match.start(), match.end()
-        if kind in ("time", "level"):
-            marks.append((start, end))
-            raw = match[0].upper()
-            if kind == "level" or raw[:1] in b"EF":
-                level = level or (raw if kind == "level" else raw[:1])
-            key = ""
-            continue
-        raw = match[0].strip(b".-_") if kind == "word" else _stem(match[0])
-        if not raw:
-            continue
-        after = line[end : end + 1]
-        opened = line[: key_at if key else start].rstrip()[-1:]
-        is_closed = (
-            bool(opened) and opened in _OPENS and line[end : end + 2].lstrip()[:1] in _CLOSES
-        )
-        in_prose = bool((level and not (is_closed and line[end : end + 2].strip())) or prose)
-        if key:
-            is_value = raw.isdigit() or line[start - 1 : start] in b"=\"'"
-            if is_value:
-                value = raw.decode("ascii", "replace")
-                words.append(_Word(Column(place, key), value, key_at, end, in_prose))
-            place += 1
-            key = ""
-            if is_value and place <= last:
-                continue
-            if is_value or place > last:
-                break
-        if after == b"=" or (_KEY_WORDS.fullmatch(raw) and _number_follows(line, end)):
-            key, key_at = raw.decode("ascii", "replace"), start
-            continue
-        text = raw.decode("ascii", "replace")
-        words.append(_Word(Column(place), text, start, end, in_prose))
-        if (glued := _GLUED.fullmatch(raw)) and _GLUED_KEYS.fullmatch(glued[1]):
-            is_rank = glued[1].lower() in _RANK_WORDS and not prose
-            part = Column(place, glued[1].decode())
-            words.append(_Word(part, glued[2].decode(), start, end, in_prose and not is_rank))
-        place += 1
-        if place > last:
-            break
-        if line[start - 1 : start] in b" \t" and after in b" \t," and _PROSE.fullmatch(raw):
-            prose += 1
-            if prose > 1:
-                break
-    if last == _MAX_WORDS and (tail := _AT_END.search(line)):
-        value = tail[2].decode()
-        column = Column(_LAST, tail[1].decode())
-        words.append(_Word(column, value, tail.start(), tail.end(), in_prose=False))
-    if last == _MAX_WORDS and (name := _LAST_WORD.search(line)):
-        value = name[1].decode("ascii", "replace")
-        words.append(_Word(Column(_LAST), value, name.start(), name.end(), in_prose=False))
-    return _Head(words, marks, level)
-
-
-_LAST = 99
-"""The place of a field that a logger appends to its text."""
-
-_AT_END = re.compile(
-    rb"(?<![\w.-])((?i:(?:global_?|world_?)?rank|process_index|worker(?:_id)?))=[\"']?(\d{1,6})\b(?=(?:[ \t]+[\w.]+=\S+)*\s*$)"
-)
-_LAST_WORD = re.compile(rb"[#@|<(\[] ?([A-Za-z][\w.-]{0,60}\d)[\])>]?\s*$")
-"""A name that a logger appends to its text, after a sign."""
-
-_NEXT_NUMBER = re.compile(rb"(?:[=:#]|: | |_|-)\d{1,8}(?![\w.])")
-
-
-def _number_follows(line: bytes, end: int) -> bool:
-    return _NEXT_NUMBER.match(line, end) is not None
-
-
-def _stem(path: bytes) -> bytes:
-    """The name of a file without folder and ending."""
-    return path.rpartition(b"/")[2].rpartition(b".")[0]
-
-
-def _word_of(head: _Head, column: Column) -> _Word | None:
-    return next((w for w in head.words if w.column == column), None)
-
-
 class _Form(NamedTuple):
     """How the lines of a log are rewritten.
 
@@ -249,7 +109,7 @@ class _Form(NamedTuple):
     def last(self) -> int:
         """The place of the last word that is needed."""
         place = self.writers.last_place
-        return _MAX_WORDS if place == _LAST else place + self.after
+        return MAX_WORDS if place == LAST else place + self.after
 
 
 def _rewritten(log: NumberedLog, writers: Writers, sample: Sequence[bytes]) -> NumberedLog:
@@ -280,15 +140,15 @@ def is_continued(line: bytes, before: bytes) -> bool:
     """
     if not before or not line.strip() or not _CONTINUED.match(line):
         return False
-    return _head(before).level in _ERRORS
+    return head_of(before).level in _ERRORS
 
 
 def _form(writers: Writers, sample: Sequence[bytes]) -> _Form:
     place = writers.last_place
-    heads = [_head(line) for line in sample]
+    heads = [head_of(line) for line in sample]
     named = [n for n, line in enumerate(sample) if not _CONTINUED.match(line)]
-    having = [heads[n] for n in named if _word_of(heads[n], writers.column) is not None]
-    is_tool = place != _LAST and len(having) >= _ALL * len(sample)
+    having = [heads[n] for n in named if word_of(heads[n], writers.column) is not None]
+    is_tool = place != LAST and len(having) >= _ALL * len(sample)
     after = 0
     while is_tool and after < _MAX_AFTER:
         values = Counter(_value_at(head, place + after + 1) for head in having)
@@ -301,7 +161,7 @@ def _form(writers: Writers, sample: Sequence[bytes]) -> _Form:
 _PROGRESS = re.compile(r"(?i)(?:global_?)?(?:step|iter|iteration|epoch|loss)s?")
 
 
-def _value_at(head: _Head, place: int) -> str:
+def _value_at(head: Head, place: int) -> str:
     """The word at a place before the first level or time after the name; empty if there is none."""
     return next((w.value for w in head.words if w.column.place == place), "")
 
@@ -311,14 +171,14 @@ _SKIPPED = re.compile(rb"[\])>}\"':=,;]*(?:[ \t]*(?:\||\xe2\x80\xba|[\])>}]+:?|[
 
 def _named(form: _Form, line: bytes) -> tuple[tuple[str, str | None], bytes] | None:
     """Name and number of a line's writer, and the line without them; None without a name."""
-    head = _head(line, form.last)
-    if (word := _word_of(head, form.writers.column)) is None:
+    head = head_of(line, form.last)
+    if (word := word_of(head, form.writers.column)) is None:
         return None
     if not form.writers.has(word.value):
         return None
     local, end = None, word.end
     if form.writers.local is not None:
-        second = _word_of(head, form.writers.local)
+        second = word_of(head, form.writers.local)
         if second is None or not second.value.isdigit():
             return None
         local, end = second.value, max(end, second.end)

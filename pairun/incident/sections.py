@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from pairun.incident.columns import are_names
+from pairun.incident.columnvalues import are_names
 from pairun.incident.numbered import NumberedLog
 
 _HEADER = re.compile(
