@@ -65,7 +65,7 @@ _SOURCE = re.compile(
     r"|\[[a-z]{2,12}\d+\]:"  # torchrun --tee: [default0]:
     r"|\[(?:\d+,)?\d+\]<std(?:out|err)>: ?"  # mpirun --tag-output, horovodrun
     r"|\[(?:\d+,)?\d+\]: ?"
-    r"|\d{1,5}: "  # srun --label
+    r"| {0,4}\d{1,5}: "  # srun --label
     r"|\[(?:[a-z][a-z0-9.]{0,40}-){1,4}\d{1,5}\] "  # [worker-3]
     r"|(?:[a-z][\w.]{0,60}-){1,8}\d{1,6}: |(?:\d{1,3}\.){3}\d{1,3}: "  # pdsh, DeepSpeed's launcher
     r"|\((?:[\w.<>-]+ )?(?:[\w./<>=-]+ )*?(?:pid|rank)=\d+[^()]{0,60}\) ?"  # Ray, vLLM

@@ -75,7 +75,8 @@ def split(log: NumberedLog) -> list[tuple[Writer, NumberedLog]]:
         is_open = writer.number is not None or (writer.rank is None and not writer.launcher)
         own = own_rank(text, is_part=True) if is_open else None
         stated = writer if own is None else writer.ranked(own)._replace(is_stated=True)
-        shared.append((stated, text))
+        host = "" if stated.host == _BARE else stated.host
+        shared.append((stated._replace(host=host), text))
     return shared
 
 

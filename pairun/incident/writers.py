@@ -14,6 +14,12 @@ _LAUNCHER = re.compile(
     r"(?i)^slurm[._-]\d+$|launch|torchrun|mpirun|mpiexec|srun|sbatch|elastic|agent|driver|scheduler|slurmstepd|head"
     r"|^raylet$|^gcs_server$|^monitor$|^dashboard$|^log_monitor$"
 )
+_OF_SCHEDULER = re.compile(
+    rb"(?i)\A(?:[^\n]{0,200}\n){0,2}?(?=[^\n]{0,400}\bjob_?id(?:raw)?\b)[^\n]{0,400}\b(?:state|st)\b[^\n]*\n"
+    rb"|\A(?:[^\n]{0,200}\n){0,2}?(?:Job ID: \d+\nCluster: |JobId=\d+ JobName=)"
+)
+"""The beginning of what ``sacct``, ``squeue``, ``seff`` and ``scontrol show job`` print of a whole job."""
+
 _RAY_WORKER = re.compile(
     r"^(?:python-core-)?worker-[0-9a-f]{20,60}[-_](?:[0-9a-f]{8}[-_])?(?P<pid>\d+)$"
 )
@@ -135,7 +141,7 @@ def writer_of(
     parts = [_STREAMS.sub("", part) for part in reversed(path.split("/"))]
     name = next((part for part in parts if part and not _GENERIC.match(part)), name)
     name = next((part for part in parts if _INSTANCE.search(part)), name)
-    is_launcher = _LAUNCHER.search(name) is not None
+    is_launcher = _LAUNCHER.search(name) is not None or _OF_SCHEDULER.match(log.data) is not None
     if not is_launcher and (match := _INSTANCE.search(name)):
         return Writer.of_pod(name, host or match["label"])
     if not is_launcher and numbered is not None:

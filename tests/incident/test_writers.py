@@ -48,3 +48,24 @@ def test_the_rank_by_comparison_with_other_names(path: str, text: str, rank: int
     """It counts unless the log itself names another rank."""
     writer = writer_of(path, NumberedLog(text.encode(), path, []), 3)
     assert (writer.rank, writer.launcher) == (rank, False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "JobID          State ExitCode NodeList\n88 OUT_OF_MEMORY 0:125 n[1-4]\n",
+        "$ sacct -j 88 -P\nJobID|JobName|State|ExitCode\n88|bert|FAILED|1:0\n",
+        "  JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)\n  88 gpu bert ann R 1:00 4 n[1-4]\n",
+        "Job ID: 88\nCluster: c1\nState: FAILED (exit code 1)\n",
+        "JobId=88 JobName=bert\n   UserId=ann(7) GroupId=ml(9)\n",
+    ],
+)
+def test_what_a_scheduler_prints_of_a_job_is_no_rank(text: str) -> None:
+    """Whatever the file's name is."""
+    assert writer_of("job.txt", NumberedLog(text.encode(), "job.txt", [])).launcher
+
+
+def test_a_ranks_log_may_mention_a_job_and_a_state() -> None:
+    """Only a table's heading has both words."""
+    text = "state restored\nstep 1 of job id 4\nstep 2\n"
+    assert not writer_of("job.txt", NumberedLog(text.encode(), "job.txt", [])).launcher
