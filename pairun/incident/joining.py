@@ -10,6 +10,7 @@ from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, Evidence
+from pairun.diagnose.facts.slurm import SOURCE as SLURM
 from pairun.diagnose.table import Table
 from pairun.diagnose.undecided import despite_success
 from pairun.diagnose.weighing import diagnose
@@ -29,6 +30,8 @@ _BY_EXIT_ONLY = frozenset(("host_oom", "terminated_sigterm"))
 
 _STOPS_OF_ALL = frozenset(("cancelled_by_user", "time_limit"))
 """Stops from outside that reach all ranks at once."""
+
+_STOPPED, _SURE = "terminated_sigterm", 0.85
 
 
 class Consequence(NamedTuple):
@@ -98,6 +101,8 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
     elif whole is not None and whole.klass == NONE and stalled is None and not _is_hung(first):
         # one file may hold several attempts; only all of it shows that the last one succeeded
         first, why, decided_by = None, whole, ""
+    if (stop := _stop_of_all(members, gathered.wholes)) is not None:
+        first, why, decided_by = None, stop, ""
     diagnosis = _diagnosis(first, why, members, gathered.wholes, stalled, table, facts)
     diagnosis = _with_stacks(diagnosis, first, members)
     diagnosis, devices = with_devices(diagnosis, first, members)
@@ -115,6 +120,18 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
         stall=stalled,
         unread=gathered.unread,
     )
+
+
+def _stop_of_all(members: Sequence[Member], wholes: Sequence[Finding]) -> Diagnosis | None:
+    """Why Slurm stopped the whole job, such as a preemption; None if a rank had failed before.
+
+    What ranks report of their ends while they are stopped names none of them.
+    """
+    shown = [w.diagnosis for w in wholes]
+    if not any(m.is_cause and is_solid(m) and not m.launcher for m in members):
+        shown += [m.diagnosis for m in members if m.launcher]
+    stops = (d for d in shown if d.klass == _STOPPED and d.source == SLURM)
+    return next((d for d in stops if d.confidence > _SURE), None)
 
 
 def _is_hung(first: Member | None) -> bool:

@@ -194,6 +194,28 @@ def test_one_file_of_all_ranks_is_split(tmp_path: Path, table: Table) -> None:
     assert [m.label for m in incident.members if not m.launcher] == [f"rank {n}" for n in range(4)]
 
 
+_PREEMPTED = "slurmstepd: error: *** STEP 88.0 ON n1 CANCELLED AT 2026-03-01T12:04:17 DUE TO PREEMPTION ***\n"
+
+
+@pytest.mark.parametrize("end", ["Exited with exit code 1", "Killed"])
+def test_a_preempted_job_has_no_first_rank(tmp_path: Path, table: Table, end: str) -> None:
+    """A rank may end in any way while it is stopped."""
+    steps = "".join(f"{n}: step {s}\n" for s in range(20) for n in range(4))
+    log = f"{steps}{_PREEMPTED}2: Received SIGTERM, saving\nsrun: error: n1: tasks 0-1,3: Terminated\nsrun: error: n1: task 2: {end}\n"
+    incident = incident_of(write(tmp_path, {"slurm-88.out": log}), table)
+    assert (incident.diagnosis.klass, incident.first) == ("terminated_sigterm", None)
+    assert incident.diagnosis.headline == "Slurm preempted the job for another one"
+
+
+def test_a_rank_that_failed_before_the_preemption_is_named(tmp_path: Path, table: Table) -> None:
+    """Its own log shows the cause; Slurm stopped the others, which waited."""
+    logs = {f"rank{n}.log": RUNNING for n in range(4)} | {"rank3.log": KEY_ERROR}
+    incident = incident_of(write(tmp_path, {**logs, "slurm-88.out": _PREEMPTED}), table)
+    assert incident.diagnosis.klass == "user_code_error"
+    assert incident.first is not None
+    assert incident.first.rank == 3
+
+
 def test_a_healthy_job_has_no_first_failure(tmp_path: Path, table: Table) -> None:
     """Logs that end with progress give no false alarm."""
     incident = incident_of(write(tmp_path, {f"rank{n}.log": RUNNING * 5 for n in range(4)}), table)

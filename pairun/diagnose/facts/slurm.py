@@ -11,6 +11,9 @@ from collections.abc import Mapping, Sequence
 from pairun.diagnose.facts.fact import DECISIVE, HINT, LIKELY, STRONG, Fact, Reader
 from pairun.diagnose.lines import Line, Log
 
+SOURCE = "Slurm"
+"""The source of these facts."""
+
 _DUE_TO: Mapping[str, tuple[str, int, str]] = {
     "TIME LIMIT": ("time_limit", STRONG + 2, "the job reached its time limit"),
     "PREEMPTION": ("terminated_sigterm", STRONG + 3, "Slurm preempted the job for another one"),
@@ -126,7 +129,7 @@ def _of_state(match: re.Match[str], line: Line) -> Sequence[Fact]:
 
 def _fact(what: tuple[str, int, str], line: Line) -> Fact:
     klass, weight, words = what
-    return Fact(klass, weight, words, "Slurm", line.at)
+    return Fact(klass, weight, words, SOURCE, line.at)
 
 
 SLURM = Reader(
