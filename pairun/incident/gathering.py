@@ -37,6 +37,7 @@ from pairun.incident.prefixes import split
 from pairun.incident.progress import progress_in
 from pairun.incident.reading import ArchiveError, read_file
 from pairun.incident.roles import with_ranks
+from pairun.incident.stackfiles import with_owners
 from pairun.incident.walking import LogFile
 from pairun.incident.writers import writer_of
 
@@ -98,7 +99,7 @@ def gather(
         results = [task.read(file) for file in files]
     else:
         results = _in_pool(task, files, processes)
-    findings = tuple(with_ranks([f for r in results for f in r.findings]))
+    findings = tuple(with_ranks(with_owners([f for r in results for f in r.findings])))
     objects = tuple(o for r in results for o in r.objects)
     return Gathered(
         findings=tuple(with_objects(with_kernel(findings, objects), objects, table, deadline_s)),

@@ -25,6 +25,9 @@ _FRAME = re.compile(
     r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)'
     r"|\s+(?P<spied>\S.*?) \((?P<path>[^():]+):(?P<at>\d+)\)$"
 )
+_PROCESS = re.compile(rb"(?m)^Process (\d{1,8}): ")
+"""How py-spy begins the dump of a process; with ``--subprocesses``, first that of the parent."""
+
 _MAIN = "<module>"
 _CRASHED = "Fatal Python error"
 _PACKAGES = re.compile(
@@ -44,25 +47,35 @@ class Stack(NamedTuple):
         place: the innermost line of the job's own code.
         in_group: whether it waited for other ranks, in a library.
         shown: the line of the dump with that place.
+        pids: the numbers of the processes in the dump; empty if it does not show them.
     """
 
     place: WaitingPlace
     in_group: bool
     shown: Evidence
+    pids: tuple[int, ...] = ()
 
 
 def last_stack(log: Log) -> Stack | None:
-    """Where the main thread was at the last dump of a log; None if it has none."""
+    """Where the main thread was at the last dump of a log; None if it has none.
+
+    Of several processes in a dump, the first one counts: the others are its children.
+    """
     data = log.data
     if b"(most recent call first)" not in data and b"Thread " not in data:
         return None
-    last = None
+    processes = [(match.start(), int(match[1])) for match in _PROCESS.finditer(data)]
+    last, first_pid = None, None
     for match in _THREAD.finditer(data):
+        pid = next((pid for at, pid in reversed(processes) if at < match.start()), None)
+        if last is not None and pid != first_pid:
+            continue
         frames = _frames_after(log, match.start())
         is_main = bool(frames) and frames[-1][0].function == _MAIN
         if is_main and not any(_CRASHED in each.text for each in log.before(match.start(), 3)):
-            last = frames
-    return None if last is None else _stack_of(last, log)
+            last, first_pid = frames, pid
+    pids = tuple(dict.fromkeys(pid for _, pid in processes))
+    return None if last is None else _stack_of(last, pids, log)
 
 
 class OddStack(NamedTuple):
@@ -115,14 +128,16 @@ def _frames_after(log: Log, at: int) -> list[tuple[Frame, Line]]:
     return frames
 
 
-def _stack_of(frames: Sequence[tuple[Frame, Line]], log: Log) -> Stack | None:
+def _stack_of(
+    frames: Sequence[tuple[Frame, Line]], pids: tuple[int, ...], log: Log
+) -> Stack | None:
     own = next((n for n, (frame, _) in enumerate(frames) if not _is_library(frame)), None)
     if own is None:
         return None
     frame, line = frames[own]
     place = WaitingPlace(frame.file, frame.line, frames[0][0].function)
     in_group = any(_OF_GROUP.search(inner.file) for inner, _ in frames[:own])
-    return Stack(place, in_group, of_line(log, line))
+    return Stack(place, in_group, of_line(log, line), pids)
 
 
 def _is_library(frame: Frame) -> bool:

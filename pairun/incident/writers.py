@@ -10,6 +10,9 @@ from pairun.diagnose.lines import Log
 
 _HEAD_BYTES = 1 << 18
 
+_LEAST_PID = 100
+"""A lower number may be a rank's and a process's by chance, as the first processes of a container have."""
+
 _LAUNCHER = re.compile(
     r"(?i)^slurm[._-]\d+$|launch|torchrun|mpirun|mpiexec|srun|sbatch|elastic|agent|driver|scheduler|slurmstepd|head"
     r"|^raylet$|^gcs_server$|^monitor$|^dashboard$|^log_monitor$"
@@ -121,7 +124,8 @@ def writer_of(
         host = host_in(os.path.dirname(path), log) or host
         return Writer(rank, f"rank {rank}", host, is_stated=inside is not None)
     for pattern in _RANK_IN_NAME:
-        if match := pattern.search(name) or pattern.search(os.path.basename(path)):
+        match = pattern.search(name) or pattern.search(os.path.basename(path))
+        if match and not _is_pid(match["rank"], log):
             rank = int(match["rank"])
             return Writer(rank, f"rank {rank}", host)
     local = _LOCAL_IN_PATH.search(path) or _FOLDER.search(path)
@@ -143,10 +147,18 @@ def writer_of(
     name = next((part for part in parts if _INSTANCE.search(part)), name)
     is_launcher = _LAUNCHER.search(name) is not None or _OF_SCHEDULER.match(log.data) is not None
     if not is_launcher and (match := _INSTANCE.search(name)):
+        if _is_pid(match["index"], log):
+            return Writer(None, name, host or match["role"])
         return Writer.of_pod(name, host or match["label"])
     if not is_launcher and numbered is not None:
         return Writer(numbered, f"rank {numbered}", host)
     return Writer(None, name or os.path.basename(path), host, is_launcher)
+
+
+def _is_pid(number: str, log: Log) -> bool:
+    """Whether a log states that a number in its name is that of its process."""
+    stated = rb"(?im)^Process %s: |\bpid[ =:#]{1,3}%s\b" % (2 * (number.encode(),))
+    return int(number) >= _LEAST_PID and re.search(stated, log.data[:_HEAD_BYTES]) is not None
 
 
 def own_rank(log: Log, *, is_part: bool = False) -> int | None:

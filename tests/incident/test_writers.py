@@ -32,6 +32,8 @@ from pairun.incident.writers import writer_of
             "pid 4711",
         ),
         ("session_x/logs/raylet.out", "", None, "raylet"),
+        ("stacks/alpha-40272.txt", "Process 40272: python t.py\n", None, "alpha-40272"),
+        ("process_40272.log", "start pid=40272\n", None, "process_40272"),
     ],
 )
 def test_the_rank_of_a_file(path: str, text: str, rank: int | None, label: str) -> None:
