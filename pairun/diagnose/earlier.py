@@ -22,11 +22,14 @@ _EFFECTS = frozenset(("child_failed", "terminated_sigterm"))
 """Classes that say only that an attempt ended."""
 
 
-def failures(hits: Sequence[Hit], facts: Sequence[Fact]) -> list[Mark]:
+def failures(log: Log, hits: Sequence[Hit], facts: Sequence[Fact]) -> list[Mark]:
     """Marks where an attempt may have failed."""
-    ends = [hit.line.at for hit in hits if hit.score >= CERTAIN]
-    ends += [fact.at for fact in facts if fact.weight >= CERTAIN]
-    return [Mark(at, "raised") for at in ends]
+    lines = [hit.line for hit in hits if hit.score >= CERTAIN]
+    reported = [fact.at for fact in facts if fact.weight >= CERTAIN]
+    lines += [line for at in reported for line in log.after(at - 1, 1)]
+    ends = [Mark(line.at, "raised", source=line.source) for line in lines]
+    known = {line.at for line in lines}
+    return [*ends, *(Mark(at, "raised") for at in reported if at not in known)]
 
 
 def has_ranks(hits: Sequence[Hit]) -> bool:

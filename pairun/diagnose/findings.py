@@ -61,7 +61,7 @@ def findings_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> 
         # a system's report of no failure, or of a past one, is no evidence but for its facts
         if reported is None or any(not fact.is_past for fact in reported):
             hits += search.hits_of(line)
-    failed_at = failures(hits, facts)
+    failed_at = failures(log, hits, facts)
     # the attempts of a log without a failure do not matter, and ranks print the same first lines
     again = recurrences(log, [*marks, *failed_at]) if failed_at and not has_ranks(hits) else []
     marks += [*phases(log), *again, *setbacks(log, marks), *relaunches(log, marks)]

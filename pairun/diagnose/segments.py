@@ -91,12 +91,14 @@ class Mark(NamedTuple):
         kind: ``end``, ``header`` (of a traceback), ``raised``, ``restart``, ``launch`` or ``begin``.
         why: for people.
         key: distinguishes restarts, and the launchers that report an end; may be empty.
+        source: the prefix of the line's writer; may be empty.
     """
 
     at: int
     kind: str
     why: str = ""
     key: str = ""
+    source: str = ""
 
 
 _AGENT = re.compile(
@@ -121,15 +123,16 @@ def mark_of(line: Line, end: int) -> Mark | None:
         return Mark(end + 1, "restart", "the launcher restarts the job", key)
     if _ENDED.search(text):
         agent = _AGENT.match(text)
-        return Mark(line.at, "end", key=agent["pid"] if agent else "")
+        return Mark(line.at, "end", key=agent["pid"] if agent else "", source=line.source)
     if _LAUNCHED.search(text):
-        return Mark(line.at, "launch", f"a launcher starts: {text.strip()[:80]}")
+        why = f"a launcher starts: {text.strip()[:80]}"
+        return Mark(line.at, "launch", why, source=line.source)
     if _BEGAN.search(text):
         return Mark(line.at, "begin", f"a program starts: {text.strip()[:80]}")
     if HEADER in text:
         return Mark(line.at, "header")
     if _RAISED.match(text):
-        return Mark(line.at, "raised")
+        return Mark(line.at, "raised", source=line.source)
     return None
 
 
@@ -175,6 +178,11 @@ def _last_counter(data: bytes) -> tuple[bytes, int] | None:
     return counters[-1] if counters else None
 
 
+def _is_anew(launch: Mark, stopped: Iterable[str]) -> bool:
+    """Whether what starts had stopped before: of several nodes, one may fail while others start."""
+    return any(not source or source.startswith(launch.source) for source in stopped)
+
+
 def cut(size: int, marks: Iterable[Mark]) -> list[Segment]:
     """Cut a log into its attempts.
 
@@ -186,7 +194,8 @@ def cut(size: int, marks: Iterable[Mark]) -> list[Segment]:
         The attempts; they cover the log without gaps, and none is empty. None for an empty log.
     """
     starts: list[tuple[int, str, bool]] = [(0, "", False)]
-    ended = raised = False
+    ended = False
+    stopped: set[str] = set()
     restart = ""
     for mark in sorted(marks):
         if not 0 < mark.at < size:
@@ -194,15 +203,17 @@ def cut(size: int, marks: Iterable[Mark]) -> list[Segment]:
         is_restart = mark.kind == "restart" and mark.key != restart
         if (
             is_restart
-            or (mark.kind == "launch" and (ended or raised))
+            or (mark.kind == "launch" and _is_anew(mark, stopped))
             or (mark.kind == "begin" and ended)
         ):
             if mark.at > starts[-1][0]:
                 starts.append((mark.at, mark.why, mark.kind == "launch"))
-            ended = raised = False
+            ended = False
+            stopped.clear()
             restart = mark.key or restart
         ended = ended or mark.kind == "end"
-        raised = raised or mark.kind == "raised"
+        if mark.kind in ("end", "raised"):
+            stopped.add(mark.source)
     ends = [start for start, _, _ in starts[1:]] + [size]
     return [
         Segment(start, end, why, anew)

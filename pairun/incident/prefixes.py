@@ -27,11 +27,12 @@ _RANK_PREFIX = (
     ),
     re.compile(r"\[(?P<pod>(?:[a-z][a-z0-9.]{0,40}-){1,4}\d{1,5})\] "),
     re.compile(r"(?P<pod>[\w.-]{1,60}?-\d+) +\| "),  # docker compose, pairun's live view
+    re.compile(r"pdsh@[\w.-]{1,60}: (?P<pod>[\w.-]{1,60}): "),  # pdsh: how a host's ssh ended
 )
 _PREFIXED = re.compile(
     rb"^.{0,40}?(?:\[?[Rr]ank:? ?\d+\]?:|\[[a-z]{2,12}\d+\]:|\[(?:\d+,)?\d+\]<std|\[(?:\d+,)?\d+\]: |\d{1,5}: "
     rb"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,64} [\w./-]{1,64}\[\d+\]: "
-    rb"|\[pod/|\[(?:[a-z][a-z0-9.]{0,40}-){1,4}\d{1,5}\] |\([\w.<>/= -]{0,80}(?:pid|rank)=\d|[\w.-]{1,60}-\d+ +\| )",
+    rb"|\[pod/|\[(?:[a-z][a-z0-9.]{0,40}-){1,4}\d{1,5}\] |\([\w.<>/= -]{0,80}(?:pid|rank)=\d|[\w.-]{1,60}-\d+ +\| |pdsh@[\w.-]{1,60}: )",
     re.MULTILINE,
 )
 _PLAIN = re.compile(rb"\[(?:rank\d{1,6}\]: |pod/[\w.-]+/[\w.-]+\] )")

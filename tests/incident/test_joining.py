@@ -216,6 +216,28 @@ def test_a_rank_that_failed_before_the_preemption_is_named(tmp_path: Path, table
     assert incident.first.rank == 3
 
 
+def test_the_host_that_a_launcher_cannot_log_in_to_is_named(tmp_path: Path, table: Table) -> None:
+    """The launchers of the other hosts start after its failure, in the same attempt."""
+    log = "[2026-03-01 12:00:00,000] [INFO] [runner.py:605:main] cmd = pdsh -S -w h1,h2,h3 python\n"
+    log += (
+        "h2: bob@h2: Permission denied (publickey).\npdsh@h1: h2: ssh exited with exit code 255\n"
+    )
+    for node, host in ((0, "h1"), (2, "h3")):
+        log += f"{host}: [2026-03-01 12:00:03,000] [INFO] [launch.py:146:main] WORLD INFO DICT: {{'h1': [0]}}\n"
+        log += f"{host}: [2026-03-01 12:00:03,000] [INFO] [launch.py:152:main] nnodes=3, num_local_procs=1, node_rank={node}\n"
+        log += f"{host}: [2026-03-01 12:00:04,000] [INFO] [comm.py:652:init_distributed] cdb=None\n"
+    for host in ("h1", "h3"):
+        log += f"{host}: Traceback (most recent call last):\n"
+        log += (
+            f"{host}: torch.distributed.DistNetworkError: The client socket has timed out after 1800000ms "
+            f"while trying to connect to (10.0.0.1, 29500).\npdsh@h1: {host}: ssh exited with exit code 1\n"
+        )
+    incident = incident_of(write(tmp_path, {"launch.log": log}), table)
+    assert incident.first is not None
+    assert (incident.diagnosis.klass, incident.first.label) == ("remote_auth", "h2")
+    assert "rendezvous_timeout" in {c.klass for c in incident.consequences}
+
+
 def test_a_healthy_job_has_no_first_failure(tmp_path: Path, table: Table) -> None:
     """Logs that end with progress give no false alarm."""
     incident = incident_of(write(tmp_path, {f"rank{n}.log": RUNNING * 5 for n in range(4)}), table)
