@@ -45,8 +45,8 @@ def attempts(text: str, table: Table) -> int:
         ("".join(f"[rank{n}]: NCCL version 2.21.5+cuda12.4\n" for n in range(8)) + STEPS, 1),
         ("[rank3]: KeyError: 9\n" + "[rank4]: NCCL version 2.21.5+cuda12.4\n" + STEPS, 1),
         # a node's launcher starts after another node has failed
-        ("[pod/a-0/main] KeyError: 9\n" + "[pod/a-1/main] " + _BANNER.split("\n")[1] + "\n", 1),
-        ("[pod/a-0/main] KeyError: 9\n" + "[pod/a-0/main] " + _BANNER.split("\n")[1] + "\n", 2),
+        ("[pod/a-0/main] step 1\n[pod/a-0/main] KeyError: 9\n" + "[pod/a-1/main] " + _BANNER.split("\n")[1] + "\n", 1),
+        ("[pod/a-0/main] step 1\n[pod/a-0/main] KeyError: 9\n" + "[pod/a-0/main] " + _BANNER.split("\n")[1] + "\n", 2),
         # a validation loop
         ("step 90: loss=1.0\nstep 100: loss=1.0\nval step 1: loss=1.0\nval step 2: loss=1.0\n", 1),
         (
