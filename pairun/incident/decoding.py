@@ -6,6 +6,7 @@ Sources for the shippers' keys: Fluent Bit's and Vector's Kubernetes filters, Fi
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,6 +45,9 @@ _INNER = ("jsonPayload", "_source")
 """Where Google Cloud's logging and Elasticsearch keep a program's own fields."""
 
 _MAX_JUDGED = 500
+_LEAST_STEPS_BACK = 4
+"""How many records must be older than the one before, also for each that is newer, if the newest is first."""
+
 _MAX_DEPTH = 3
 _EPOCH = re.compile(r"1\d{9}(?:\.\d+)?|1\d{12}|1\d{15}|1\d{18}")
 _MAX_EPOCH_S = 1e10
@@ -58,7 +62,7 @@ def decoded(log: NumberedLog) -> NumberedLog:
     if (records := one_each_line(log)) is not None:
         log, head = records, records.data[:_HEAD_BYTES]
     if b"{" in head and _is_json_lines(head):
-        return with_names(_from_json(log))
+        return with_names(_from_json(_oldest_first(log)))
     if b" P " in head and _CRI.search(head):
         return _whole_lines(log)
     return with_names(with_sections(log))
@@ -93,6 +97,23 @@ def _inner(record: Mapping[str, Any], keys: Iterable[str]) -> Mapping[str, Any]:
 
 def _message(record: Mapping[str, Any]) -> str | None:
     return next((str(record[key]) for key in MESSAGES if isinstance(record.get(key), str)), None)
+
+
+def _oldest_first(log: NumberedLog) -> NumberedLog:
+    """The records of a log in the order of their times, also if an export has the newest one first."""
+    lines = log.data.split(b"\n")
+    times = [t for raw in lines[:_MAX_JUDGED] if (r := _object(raw)) and (t := _time(r))]
+    pairs = list(itertools.pairwise(times))
+    later = sum(a < b for a, b in pairs)
+    earlier = sum(a > b for a, b in pairs)
+    # each stream of an export may begin anew
+    if earlier < _LEAST_STEPS_BACK or _LEAST_STEPS_BACK * later > earlier:
+        return log
+    runs = Runs()
+    number_of = numbers(log)
+    for number in reversed([number_of(index) for index in range(len(lines))]):
+        runs.add(number)
+    return NumberedLog(b"\n".join(reversed(lines)), log.name, runs.runs, log)
 
 
 def _from_json(log: NumberedLog) -> NumberedLog:
@@ -202,9 +223,7 @@ def _at(record: Mapping[str, Any], path: Sequence[str]) -> str:
 
 def _shown(record: Mapping[str, Any], text: str, writer: _Writer) -> str:
     """Format a record as a logger prints it: time, level, message, then the traceback."""
-    time = next(
-        (str(record[k]) for k in _TIMES if isinstance(record.get(k), str | int | float)), ""
-    )
+    time = _time(record)
     level = next((str(record[k]) for k in _LEVELS if isinstance(record.get(k), str)), "")
     if any(record.get(key) == text for key in _RAW):
         level = ""  # that of the stream; the line shows the program's own
@@ -218,6 +237,13 @@ def _shown(record: Mapping[str, Any], text: str, writer: _Writer) -> str:
     lines = [line for part in (text.rstrip("\n"), *traces) for line in part.split("\n")]
     first = " ".join(filter(None, (_clock(time), level.upper(), lines[0])))
     return "\n".join([rank + first, *(rank + line for line in lines[1:])])
+
+
+def _time(record: Mapping[str, Any]) -> str:
+    """The time of a record as it has it; empty if it has none."""
+    return next(
+        (str(record[k]) for k in _TIMES if isinstance(record.get(k), str | int | float)), ""
+    )
 
 
 def _fields(record: Mapping[str, Any]) -> Iterator[str]:

@@ -24,7 +24,7 @@ class NumberedLog(Log):
     Args:
         data: the bytes.
         name: the name for people.
-        runs: pairs of a line's index in `data` and its number in the file, ascending; the lines after it
+        runs: pairs of a line's index in `data`, ascending, and its number in the file; the lines after it
             follow each other in the file.
         source: the lines of the file from which these were rewritten; None if they are the file's.
     """
@@ -84,15 +84,16 @@ class NumberedLog(Log):
 
     def offset(self, number: int) -> int:
         """The offset of the file's line with a number; 0 if the log does not hold it."""
-        for start, first in reversed(self.runs):
-            if first <= number:
-                at = 0
-                for _ in range(start + number - first):
-                    at = self.data.find(b"\n", at) + 1
-                    if not at:
-                        return 0
-                return at
-        return 0
+        before = [(first, start) for start, first in self.runs if first <= number]
+        if not before:
+            return 0
+        first, start = max(before)
+        at = 0
+        for _ in range(start + number - first):
+            at = self.data.find(b"\n", at) + 1
+            if not at:
+                return 0
+        return at
 
     def since(self, at: int) -> NumberedLog:
         """The log from the line at an offset on."""

@@ -176,3 +176,33 @@ def test_a_json_array_that_lacks_a_part_is_read_on(tmp_path: Path, table: Table)
     log = decoded(NumberedLog((head + tail).encode(), "entries.json", []))
     assert b"[pod/w-1/main]" in log.data
     assert b"KeyError" in log.data
+
+
+@pytest.mark.parametrize("as_array", [True, False])
+def test_an_export_with_the_newest_record_first_is_read_backwards(
+    tmp_path: Path, table: Table, *, as_array: bool
+) -> None:
+    """A traceback whose lines are records of their own has its cause; line numbers are the file's."""
+    said = [(w, f"completed step: {n}0, loss: 0.{90 - n}") for n in range(12) for w in range(3)]
+    said += [(1, line) for line in KEY_ERROR.splitlines()]
+    said += [(w, "F0301 client.h:80] Terminating process: another task died") for w in (0, 2)]
+    records = [
+        {
+            "timestamp": f"2026-03-01T12:{n:02}:00.5Z",
+            "severity": "ERROR",
+            "textPayload": text,
+            "resource": {"labels": {"pod_name": f"job-worker-{worker}"}},
+        }
+        for n, (worker, text) in enumerate(said)
+    ]
+    records.reverse()
+    lines = "\n".join(json.dumps(record) for record in records)
+    text = json.dumps(records, indent=1) if as_array else lines
+    incident = incident_of(write(tmp_path, {"export.json": text}), table)
+    assert incident.diagnosis.klass == "user_code_error"
+    assert incident.first is not None
+    assert incident.first.rank == 1
+    evidence = incident.diagnosis.evidence[0]
+    assert "KeyError" in evidence.text
+    shown = text.splitlines()[evidence.line - 1 :]
+    assert any("KeyError" in line for line in shown[: 9 if as_array else 1])
