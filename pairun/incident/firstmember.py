@@ -57,7 +57,7 @@ OF_ALL_RANKS = frozenset(("node_stuck", "terminated_sigterm"))
 """Classes of what stops all ranks at once: none of them fails first."""
 
 _ABORTED = 134
-_LOSSES = frozenset(("network_unreachable", "nccl_system_error", "native_abort"))
+MAY_FOLLOW = frozenset(("network_unreachable", "nccl_system_error", "native_abort"))
 """Classes that ranks also show when another rank dies: used if no rank shows a better one."""
 
 _OWN_ENDINGS = frozenset((0, 1, 2, _ABORTED, 143))
@@ -211,7 +211,7 @@ def _lost(said: Testimony) -> Diagnosis:
 
 def is_solid(member: Member) -> bool:
     """Whether a member's class does not also follow from another member's death."""
-    return member.diagnosis.klass not in _LOSSES
+    return member.diagnosis.klass not in MAY_FOLLOW
 
 
 def _as_said(member: Member, said: Testimony) -> Member:

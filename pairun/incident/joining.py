@@ -18,7 +18,7 @@ from pairun.incident.clocks import Clocks
 from pairun.incident.collectives import Stall, stall
 from pairun.incident.devices import with_devices
 from pairun.incident.findings import Finding
-from pairun.incident.firstmember import HANG, SAME_ORDER, first_member, is_solid
+from pairun.incident.firstmember import HANG, MAY_FOLLOW, SAME_ORDER, first_member, is_solid
 from pairun.incident.gathering import Gathered
 from pairun.incident.members import Member, members_of
 from pairun.incident.reconsidering import reconsidered
@@ -154,7 +154,11 @@ def _diagnosis(
     if first is not None and first.is_cause:
         # judge a file in which all ranks write as a whole: a cause may lack its rank's prefix
         whole = next((w.diagnosis for w in wholes if w.is_cause), None)
-        return whole if whole is not None and len(wholes) == 1 else first.diagnosis
+        if whole is None or len(wholes) != 1:
+            return first.diagnosis
+        # of other ranks' lines, those about a lost connection may be the heaviest
+        follows = is_solid(first) and whole.klass in MAY_FOLLOW
+        return first.diagnosis if follows else whole
     reported = [m.diagnosis for m in members if m.launcher and m.is_cause and is_solid(m)]
     if first is not None and reported:
         # such as a kernel log next to the log of a rank that the kernel killed

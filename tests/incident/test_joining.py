@@ -331,6 +331,24 @@ def test_lines_of_one_file_have_their_order(tmp_path: Path, table: Table) -> Non
     assert incident.decided_by == "its failure is the first of 2 in pods.log"
 
 
+def test_broken_connections_in_the_same_file_do_not_replace_the_cause(
+    tmp_path: Path, table: Table
+) -> None:
+    """A rank crashes, and the others' lines about its connections are heavier."""
+    lines = [f"[1,{n}]<stdout>:it {i} res 1e-{i}" for i in range(1, 5) for n in range(4)]
+    lines += [
+        "[1,2]<stderr>:[nodeb:77] *** Process received signal ***",
+        "[1,2]<stderr>:[nodeb:77] Signal: Segmentation fault (11)",
+        "[1,2]<stderr>:[nodeb:77] *** End of error message ***",
+    ]
+    reset = "pml_ucx.c:419  Error: ucx send failed: Connection reset by remote peer"
+    lines += [f"[1,{n}]<stderr>:[nodea:7{n}] {reset}" for n in (0, 1, 3)]
+    incident = incident_of(write(tmp_path, {"solve.out": "\n".join(lines) + "\n"}), table)
+    assert incident.first is not None
+    assert incident.first.rank == 2
+    assert incident.diagnosis.klass == "segfault"
+
+
 def test_a_journal_of_several_hosts_is_split(tmp_path: Path, table: Table) -> None:
     """Each host's lines are those of one member."""
     lines = [f"Mar  1 12:04:16 host-{n} train[4{n}]: step 1 loss 0.5" for n in range(3)]
