@@ -159,7 +159,13 @@ def _diagnosis(
         # of other ranks' lines, those about a lost connection may be the heaviest
         follows = is_solid(first) and whole.klass in MAY_FOLLOW
         return first.diagnosis if follows else whole
+    waiting = _by_majority([m.diagnosis for m in members if m.is_waiting and not m.launcher])
     reported = [m.diagnosis for m in members if m.launcher and m.is_cause and is_solid(m)]
+    causes = [w.diagnosis for w in wholes if w.is_cause]
+    causes += [m.diagnosis for m in members if m.is_cause and not m.launcher]
+    if waiting:  # who sees no progress says less than who says what it waited for
+        reported = [d for d in reported if d.klass != HANG]
+        causes = [d for d in causes if d.klass != HANG]
     if first is not None and reported:
         # such as a kernel log next to the log of a rank that the kernel killed
         return max(reported, key=lambda d: d.confidence)
@@ -167,9 +173,6 @@ def _diagnosis(
         return why
     if stalled is not None and stalled.mismatch:
         return _by_stall(stalled)
-    causes = [w.diagnosis for w in wholes if w.is_cause]
-    causes += [m.diagnosis for m in members if m.is_cause and not m.launcher]
-    waiting = _by_majority([m.diagnosis for m in members if m.is_waiting and not m.launcher])
     launchers = [m.diagnosis for m in members if m.diagnosis.klass not in (NONE, UNKNOWN)]
     unknown = [m.diagnosis for m in members if m.diagnosis.klass == UNKNOWN]
     for group in (causes, waiting, launchers, unknown):

@@ -349,6 +349,19 @@ def test_broken_connections_in_the_same_file_do_not_replace_the_cause(
     assert incident.diagnosis.klass == "segfault"
 
 
+def test_a_launcher_that_sees_no_progress_says_less_than_the_ranks_that_wait(
+    tmp_path: Path, table: Table
+) -> None:
+    """The class is that of the wait, also if the rank that the others wait for shows nothing."""
+    logs = {f"rank{n}.log": RUNNING + watchdog(n, "12:14:17") for n in range(4)}
+    logs["rank2.log"] = RUNNING
+    logs["launcher.log"] = "watchdog: no step for 600 s, collecting the flight recorder\n"
+    incident = incident_of(write(tmp_path, logs), table)
+    assert incident.first is not None
+    assert incident.first.rank == 2
+    assert incident.diagnosis.klass == "nccl_timeout"
+
+
 def test_a_journal_of_several_hosts_is_split(tmp_path: Path, table: Table) -> None:
     """Each host's lines are those of one member."""
     lines = [f"Mar  1 12:04:16 host-{n} train[4{n}]: step 1 loss 0.5" for n in range(3)]
