@@ -29,6 +29,15 @@ _RANK_PREFIX = (
     re.compile(r"(?P<pod>[\w.-]{1,60}?-\d+) +\| "),  # docker compose, pairun's live view
     re.compile(r"pdsh@[\w.-]{1,60}: (?P<pod>[\w.-]{1,60}): "),  # pdsh: how a host's ssh ended
 )
+_POD_PREFIX = tuple(each for each in _RANK_PREFIX if "pod" in each.groupindex)
+_INNER_PREFIX = tuple(each for each in _RANK_PREFIX if "rank" in each.groupindex)
+_INNER = re.compile(
+    rb"^.{1,160}?[\])| ](?:\[?[Rr]ank:? ?\d+\]?:|\[\d*,?\d+\]<std|\([\w.<>/= -]{0,80}(?:pid|rank)=\d)"
+)
+"""A line that may have the prefix of a rank or process after that of a Pod."""
+
+_NONE: frozenset[str] = frozenset()
+
 _PREFIXED = re.compile(
     rb"^.{0,40}?(?:\[?[Rr]ank:? ?\d+\]?:|\[[a-z]{2,12}\d+\]:|\[(?:\d+,)?\d+\]<std|\[(?:\d+,)?\d+\]: |\d{1,5}: "
     rb"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,64} [\w./-]{1,64}\[\d+\]: "
@@ -49,12 +58,13 @@ def split(log: NumberedLog) -> list[tuple[Writer, NumberedLog]]:
     Returns:
         Each writer's part; lines without a prefix form another part. Empty for a single writer.
     """
-    if not _is_shared(log):
+    pods = _pods_of_ranks(log)
+    if not _is_shared(log, pods):
         return []
     parts: dict[str, tuple[Writer, list[bytes], Runs]] = {}
     last, before = _NOBODY, b""
     for number, raw in zip(_numbers(log), log.data.split(b"\n"), strict=True):
-        writer = _prefix_of(raw)
+        writer = _prefix_of(raw, pods)
         if writer is not None:
             last, before = writer, raw
         elif is_continued(raw, before):
@@ -93,14 +103,42 @@ def _numbers(log: NumberedLog) -> list[int]:
     return numbers
 
 
-def _is_shared(log: Log) -> bool:
-    """Whether lines of several writers alternate in a log."""
+def _ends(log: Log) -> list[list[bytes]]:
+    """The first and the last lines of a log that are not empty."""
+    pieces = (log.data[:_HEAD_BYTES], log.data[-_HEAD_BYTES:])
+    return [
+        [raw for raw in piece.split(b"\n", _MAX_LINES)[:_MAX_LINES] if raw.strip()]
+        for piece in pieces
+    ]
+
+
+def _pods_of_ranks(log: Log) -> frozenset[str]:
+    """The Pods or containers in which several ranks write.
+
+    Numbers that come back in another Pod count the processes there, so none of them is a rank.
+    """
+    inner: dict[str, set[str]] = {}
+    for lines in _ends(log):
+        for raw in filter(_INNER.search, lines):
+            if (pod := _prefix_of(raw, _NONE)) and pod.host and (rank := _inner_of(raw[:600])):
+                inner.setdefault(pod.host, set()).add(rank.label)
+    several = frozenset(pod for pod, labels in inner.items() if len(labels) > 1)
+    counts = Counter(label for pod in several for label in inner[pod])
+    return several if max(counts.values(), default=1) == 1 else _NONE
+
+
+def _is_shared(log: Log, pods: frozenset[str]) -> bool:
+    """Whether lines of several writers alternate in a log.
+
+    Args:
+        log: the log.
+        pods: those in which several ranks write.
+    """
     labels: Counter[str] = Counter()
     bare: Counter[str] = Counter()
     lines = 0
-    for piece in (log.data[:_HEAD_BYTES], log.data[-_HEAD_BYTES:]):
-        in_piece = [raw for raw in piece.split(b"\n", _MAX_LINES)[:_MAX_LINES] if raw.strip()]
-        writers = [writer for raw in in_piece if (writer := _prefix_of(raw))]
+    for in_piece in _ends(log):
+        writers = [writer for raw in in_piece if (writer := _prefix_of(raw, pods))]
         lines += len(in_piece) if writers else 0
         for writer in writers:
             labels[writer.label] += 1
@@ -115,11 +153,40 @@ def _is_shared(log: Log) -> bool:
 _BARE = "?"
 
 
-def _prefix_of(raw: bytes) -> Writer | None:
-    """The writer that a line's prefix names; the host is `_BARE` if it is a bare number."""
+def _prefix_of(raw: bytes, pods: frozenset[str]) -> Writer | None:
+    """The writer that a line's prefix names; the host is `_BARE` if it is a bare number.
+
+    Args:
+        raw: the line.
+        pods: those in which several ranks write; their other lines are a launcher's.
+    """
     if plain := _PLAIN.match(raw):
-        return _writer_of(plain[0] + b"-")
-    return _writer_of(raw[:600]) if _PREFIXED.match(raw) else None
+        writer = _writer_of(plain[0] + b"-")
+    else:
+        writer = _writer_of(raw[:600]) if _PREFIXED.match(raw) else None
+    if writer is None or writer.host not in pods:
+        return writer
+    inner = _inner_of(raw[:600]) if _INNER.search(raw) else None
+    if inner is not None:
+        return inner._replace(host=writer.host)
+    return Writer(None, writer.host, writer.host, launcher=True)
+
+
+@lru_cache(1 << 10)
+def _inner_of(raw: bytes) -> Writer | None:
+    """The rank or process that a second prefix names, after that of a Pod."""
+    source = f"{parse(0, raw).source} "
+    outer = next((match for pattern in _POD_PREFIX if (match := pattern.match(source))), None)
+    if outer is None:
+        return None
+    rest = source[outer.end() :].lstrip()
+    for pattern in _INNER_PREFIX:
+        if match := pattern.match(rest):
+            names = match.groupdict()
+            if names.get("rank"):
+                return Writer(int(names["rank"]), f"rank {int(names['rank'])}")
+            return Writer(None, f"pid {names['pid']}")
+    return None
 
 
 @lru_cache(1 << 10)
