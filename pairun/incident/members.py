@@ -106,7 +106,8 @@ class Member(NamedTuple):
 
 def members_of(findings: Sequence[Finding]) -> list[Member]:
     """Group findings by writer; a rank's two streams belong to one member."""
-    ranks = {f.writer.rank for f in findings if f.writer.rank is not None}
+    ranked = [f.writer for f in findings if f.writer.rank is not None or f.writer.has_ranks]
+    ranks = {writer.rank if writer.rank is not None else writer.label for writer in ranked}
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         writer = finding.writer

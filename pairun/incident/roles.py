@@ -9,6 +9,7 @@ Source: Kubeflow Trainer 1, ``pkg/controller.v1/pytorch/envvar.go``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from pairun.incident.findings import Finding
@@ -16,6 +17,12 @@ from pairun.incident.numberednames import numbers_of_hosts
 
 _LEADS = ("master", "chief")
 _FOLLOWER = "worker"
+
+_MOST_EACH = 64
+"""A job whose logs are incomplete may have this many times as many ranks as there are logs."""
+
+_ADDRESS = re.compile(r"(?:^|-)\d{1,3}-\d{1,3}-\d{1,3}$")
+"""How the name of a host begins whose last number is that of its address, such as ``ip-10-0-3-117``."""
 
 
 def with_ranks(findings: Sequence[Finding]) -> list[Finding]:
@@ -25,7 +32,8 @@ def with_ranks(findings: Sequence[Finding]) -> list[Finding]:
         findings: of all files of a job.
     """
     launching = {_role(f) for f in findings if _is_launcher(f)}
-    findings = [_unranked(f) if _role(f) in launching else f for f in findings]
+    counted = _counting_others(findings) - launching
+    findings = [_unranked(f) if _role(f) in launching | counted else f for f in findings]
     roles = {_role(f) for f in findings if f.writer.number is not None}
     offsets = {role: offset for role in roles if (offset := _offset(role, roles, findings))}
     findings = [_moved(f, offsets.get(_role(f), 0)) for f in findings]
@@ -43,6 +51,26 @@ def _is_launcher(finding: Finding) -> bool:
         and not writer.is_stated
         and any(t.by_launcher and t.rank != writer.number for t in finding.testimonies)
     )
+
+
+def _counting_others(findings: Sequence[Finding]) -> set[str]:
+    """The roles whose numbers count something else than ranks, and whose logs show no rank of their own.
+
+    They are parts of an address, far beyond the number of members, or of hosts with several ranks each.
+    """
+    stated = {_role(f) for f in findings if f.writer.is_stated}
+    most = _MOST_EACH * len({f.writer.label for f in findings})
+    return {
+        f.writer.role
+        for f in findings
+        if f.writer.number is not None
+        and f.writer.role
+        and (
+            f.writer.number > most
+            or _ADDRESS.search(f.writer.role)
+            or len({state.rank for state in f.states}) > 1
+        )
+    } - stated
 
 
 def _unranked(finding: Finding) -> Finding:

@@ -56,7 +56,7 @@ _INSTANCE = re.compile(
 _PREFIX = re.compile(rb"\[[Rr]ank:? ?(\d{1,6})\]")
 _OWN_RANK = (
     re.compile(
-        rb"(?i)\b(?:global[ _]?rank|(?<!local[ _])(?<!local)rank)['\" =:]{1,5}(\d{1,6})\b(?=[ ,/]+(?:of|in world|world|local|/)|/\d)"
+        rb"(?i)\b(?:global[ _]?rank|(?<!local[ _])(?<!local)rank)['\" =:]{1,5}(\d{1,6})\b(?=[ ,/]+(?:of|in world|world|local|nprocs|nranks|/)|/\d)"
     ),
     re.compile(rb"\[PG [^\]\n]{0,80}Rank (\d{1,6})\]"),
     _PREFIX,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from pairun.diagnose.table import Table
-from tests.incident.jobs import KEY_ERROR, incident_of, write
+from tests.incident.jobs import KEY_ERROR, incident_of, watchdog, write
 
 RUNNING = "2026-03-01 12:04:16,871 INFO step 120 loss 0.70\n"
 RAISED = "[rank{n}]: Traceback (most recent call last):\n[rank{n}]: RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:41\n"
@@ -77,3 +79,25 @@ def test_numbers_of_hosts_are_ranks_if_no_log_names_one(tmp_path: Path, table: T
     assert _ranks(write(tmp_path / "a", logs), table)["node1.log"] == 1
     logs = {"node4.log": RUNNING, "node7.log": KEY_ERROR, "node9.log": RUNNING}
     assert _ranks(write(tmp_path / "b", logs), table)["node7.log"] is None
+
+
+def _unprefixed(rank: int) -> str:
+    """What a watchdog reports, in a log whose lines do not begin with the rank."""
+    return watchdog(rank, "12:14:20").replace(f"[rank{rank}]:", "")
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (("ip-10-0-3-17", "ip-10-0-3-18"), KEY_ERROR),
+        (("gpu-1042", "gpu-1043"), KEY_ERROR),
+        (("rack-2", "rack-3"), _unprefixed(16) + _unprefixed(17)),
+    ],
+    ids=["address", "far", "several"],
+)
+def test_the_number_of_a_host_is_no_rank(
+    tmp_path: Path, table: Table, names: tuple[str, ...], text: str
+) -> None:
+    """It is of an address, far beyond the number of logs, or of a host with several ranks."""
+    logs = {f"{names[0]}.log": text, f"{names[1]}.log": RUNNING}
+    assert set(_ranks(write(tmp_path, logs), table).values()) == {None}

@@ -20,6 +20,7 @@ from pairun.incident.writers import writer_of
         ("stderr.7", "", 7, "rank 7"),
         ("worker-3.log", "", 3, "worker-3"),
         ("train.log", "RANK=6\n", 6, "rank 6"),
+        ("train.log", "start: rank=6 nprocs=8\n", 6, "rank 6"),
         ("slurm-1734.out", "", None, "slurm-1734"),
         ("torchrun.log", "", None, "torchrun"),
         ("1/rank.03/stdout", "", 3, "rank 3"),
