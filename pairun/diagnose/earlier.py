@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pairun.diagnose import tracebacks
 from pairun.diagnose.facts.fact import Fact
-from pairun.diagnose.hits import CERTAIN, Hit
+from pairun.diagnose.hits import CERTAIN, FIRM, Hit
 from pairun.diagnose.lines import Log
 from pairun.diagnose.segments import Mark, Segment
 from pairun.diagnose.surroundings import ERROR_LEVEL, TROUBLE, Surroundings, is_progress
@@ -20,6 +20,12 @@ _HEALED = 90
 _TAIL_LINES = 5
 _EFFECTS = frozenset(("child_failed", "terminated_sigterm"))
 """Classes that say only that an attempt ended."""
+
+_DAMAGED = frozenset(("gpu_ecc_error", "gpu_lost"))
+"""Classes of GPUs that stay unusable until someone resets them."""
+
+_UNUSABLE = frozenset(("device_busy", "gpu_not_available"))
+"""Classes that the next attempt shows on such a GPU."""
 
 
 def failures(log: Log, hits: Sequence[Hit], facts: Sequence[Fact]) -> list[Mark]:
@@ -68,20 +74,46 @@ def of_last_attempt(
     if len(attempts) < 2:
         return list(hits), list(facts)
     start = attempts[-1].start
-    causes = [
-        h.score
+    last = [
+        h
         for h in hits
         if h.line.at >= start and h.rule.role != "consequence" and h.rule.klass not in _EFFECTS
     ]
-    causes += [f.weight for f in facts if f.at >= start and f.klass not in _EFFECTS]
-    cause = max(causes, default=0)
+    reported = [f for f in facts if f.at >= start and f.klass not in _EFFECTS]
+    cause = max([*(h.score for h in last), *(f.weight for f in reported)], default=0)
     highest = cause - 1 if cause >= CERTAIN else 98
     loss = _HEALED if went_well else _EARLIER
+    damaged = [] if reported else _damage(hits, last, start)
 
     def weighed(at: int, weight: int) -> int:
         return weight if not 0 <= at < start else min(weight - loss, highest)
 
     return (
-        [hit._replace(score=weighed(hit.line.at, hit.score)) for hit in hits],
+        [
+            hit._replace(score=cause + 1 if hit in damaged else weighed(hit.line.at, hit.score))
+            for hit in hits
+        ],
         [fact._replace(weight=weighed(fact.at, fact.weight)) for fact in facts],
     )
+
+
+def _damage(hits: Sequence[Hit], last: Sequence[Hit], start: int) -> list[Hit]:
+    """The damage of a GPU that ended the attempt before, and explains why the last one could not use it.
+
+    Args:
+        hits: of the log.
+        last: those of the last attempt that may be its cause.
+        start: offset of the last attempt.
+    """
+    decisive = max(last, key=lambda hit: hit.score, default=None)
+    if decisive is None or decisive.score < CERTAIN or decisive.rule.klass not in _UNUSABLE:
+        return []
+    before = [h for h in hits if h.line.at < start and h.score >= FIRM]
+    end = max((h.line.at for h in before), default=-1)
+    return [
+        hit
+        for hit in before
+        if hit.line.at == end
+        and hit.rule.klass in _DAMAGED
+        and hit.line.source == decisive.line.source
+    ]
