@@ -31,6 +31,10 @@ FACTS = [
     ("node_stuck", "n7     NotReady   <none>   3d    v1.28.1\n"),
     ("child_failed", "    Last State:  Terminated\n      Reason:    Error\n      Exit Code: 1\n"),
     ("node_stuck", "INFO: task python:991 blocked for more than 120 seconds.\n"),
+    (
+        "storage_io_error",
+        "INFO: task python:991 blocked for more than 120 seconds.\n nfs_file_read+0x8a/0xd0 [nfs]\n",
+    ),
     ("host_oom", "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=a,task=python3,pid=7,uid=0\n"),
     ("gpu_lost", "NVRM: Xid (PCI:0000:4f:00): 79, pid=9, GPU has fallen off the bus.\n"),
     ("gpu_ecc_error", "NVRM: Xid (PCI:0000:4f:00): 94, pid=9, Contained: SM (0x1). RST: No\n"),

@@ -70,6 +70,11 @@ _STUCK = re.compile(
 _DRIVER_FRAME = re.compile(
     r"\w+\+0x[0-9a-f]+/0x[0-9a-f]+ \[(?P<driver>nvidia\w*|amdgpu|habanalabs)\]"
 )
+_STORAGE_FRAME = re.compile(
+    r"\w+\+0x[0-9a-f]+/0x[0-9a-f]+ \[(?P<system>nfs(?:v[34])?|lustre|ceph|cifs|beegfs|fuse|mmfs\w*)\]"
+)
+_NEXT_TASK = re.compile(r"INFO: task |</TASK>")
+_TRACE_LINES = 40
 _UNINTERRUPTIBLE = re.compile(
     r"\S+ +\d+ +\d[\d.]* +\d[\d.]* +\d+ +\d+ +\S+ +D[\w+<]* +\S+ +\S+ +(?P<task>\S+)"
 )
@@ -105,6 +110,9 @@ def _read(line: Line, log: Log) -> Sequence[Fact] | None:
         return []  # the next lines name the killed process
     if match := _STUCK.search(text):
         task = match["task"] or match["task2"]
+        if task and (system := _storage_of(line, log)):
+            words = f"the kernel reports that {task} waits for a file system ({system})"
+            return [_fact("storage_io_error", STRONG + 2, words, line)]
         words = f"the kernel reports that {task} hangs" if task else "the kernel hangs"
         return [_fact("node_stuck", STRONG + 2, words, line)]
     if match := _DRIVER_FRAME.search(text):
@@ -116,6 +124,16 @@ def _read(line: Line, log: Log) -> Sequence[Fact] | None:
     if match := _AER.search(text):
         return _bus_error(line, log)
     return _of_machine(line)
+
+
+def _storage_of(line: Line, log: Log) -> str:
+    """The network's file system in which a stuck task waits, by its call trace; else empty."""
+    for each in log.after(line.at, _TRACE_LINES):
+        if _NEXT_TASK.match(each.text):
+            break
+        if match := _STORAGE_FRAME.search(each.text):
+            return match["system"]
+    return ""
 
 
 def _of_machine(line: Line) -> Sequence[Fact] | None:
