@@ -71,8 +71,27 @@ def with_names(log: NumberedLog) -> NumberedLog:
             columns.setdefault(word.column, []).append(entry)
     writers = writers_of(dict(sorted(columns.items())), len(heads))
     if writers is None:
-        return log
+        return _with_hosts(log)
     return _rewritten(log, writers, sample)
+
+
+_PDSH = re.compile(rb"(?m)^pdsh@[\w.-]{1,60}: ([\w.-]{1,60}): ")
+"""How pdsh reports the end of the ssh to a host."""
+
+_PDSH_HOSTS = re.compile(rb"\bpdsh [^\n]{0,80}?-w ([\w.,-]{1,4000})")
+
+
+def _with_hosts(log: NumberedLog) -> NumberedLog:
+    """A log with the hosts that pdsh itself names in the form of ``kubectl logs --prefix``."""
+    hosts = set(_PDSH.findall(log.data)) if b"pdsh@" in log.data else set()
+    if not hosts:
+        return log
+    hosts.update(
+        host for each in _PDSH_HOSTS.findall(log.data) for host in each.split(b",") if host
+    )
+    names = b"|".join(map(re.escape, sorted(hosts, key=len, reverse=True)))
+    data = re.sub(rb"(?m)^(%s): ?" % names, rb"[pod/\1/main] ", log.data)
+    return NumberedLog(data, log.name, log.runs, log)
 
 
 def _sample(data: bytes) -> list[bytes]:

@@ -87,7 +87,9 @@ def split(log: NumberedLog) -> list[tuple[Writer, NumberedLog]]:
         own = own_rank(text, is_part=True) if is_open else None
         stated = writer if own is None else writer.ranked(own)._replace(is_stated=True)
         host = "" if stated.host == _BARE else stated.host
-        shared.append((stated._replace(host=host), text))
+        # beside Pods in which ranks write, one without a rank is no launcher: its ranks wrote nothing
+        is_empty = bool(pods) and bool(host) and stated.rank is None and not stated.launcher
+        shared.append((stated._replace(host=host, has_ranks=is_empty), text))
     return shared
 
 

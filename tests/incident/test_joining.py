@@ -238,6 +238,21 @@ def test_the_host_that_a_launcher_cannot_log_in_to_is_named(tmp_path: Path, tabl
     assert "rendezvous_timeout" in {c.klass for c in incident.consequences}
 
 
+def test_a_host_whose_ranks_never_wrote_is_named(tmp_path: Path, table: Table) -> None:
+    """The lines of the other hosts show ranks; the host has none, and is no launcher."""
+    log = "[pod/h2/main] bob@h2: Permission denied (publickey).\n"
+    for rank in range(4):
+        host = f"[pod/h{1 + rank // 2 * 2}/main] "
+        log += (
+            f"{host}[rank{rank}]: loading\n{host}[rank{rank}]: Traceback (most recent call last):\n"
+        )
+        log += f"{host}[rank{rank}]: torch.distributed.DistNetworkError: The client socket has timed out after 1800000ms while trying to connect to (10.0.0.1, 29500).\n"
+    incident = incident_of(write(tmp_path, {"launch.log": log}), table)
+    assert incident.first is not None
+    assert incident.first.host == "h2"
+    assert incident.diagnosis.klass == "remote_auth"
+
+
 def test_a_healthy_job_has_no_first_failure(tmp_path: Path, table: Table) -> None:
     """Logs that end with progress give no false alarm."""
     incident = incident_of(write(tmp_path, {f"rank{n}.log": RUNNING * 5 for n in range(4)}), table)

@@ -142,3 +142,12 @@ def test_a_column_of_a_logger_names_the_rank_also_of_tracebacks(
     assert incident.first is not None
     assert incident.first.rank == 1
     assert incident.diagnosis.evidence[0].text == "KeyError: 'label'"
+
+
+def test_hosts_that_pdsh_names_need_no_column() -> None:
+    """A host whose ssh failed writes one line."""
+    text = "cmd = pdsh -S -w h1,h2 python\nh2: Host key verification failed.\npdsh@h1: h2: ssh exited with exit code 255\n"
+    text += "h1: loading\nh1: the client timed out\npdsh@h1: h1: ssh exited with exit code 1\n"
+    shown = with_names(NumberedLog(text.encode(), "a.log", [])).data.splitlines()
+    assert shown[1] == b"[pod/h2/main] Host key verification failed."
+    assert shown[3] == b"[pod/h1/main] loading"
