@@ -1,3 +1,3 @@
 """pairun: playbooks for the two phases in which a deep-learning job starts."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
