@@ -30,6 +30,9 @@ _COVERAGE = 0.25
 COMMON, _COMMON_PLAIN = 0.4, 0.6
 """The least share of lines whose texts several writers print."""
 
+CLEAR = 5
+"""The rating of a column whose key says that it has ranks: the highest, and no second column can help it."""
+
 _RANK = re.compile(
     r"(?i)(?:global|world|process)?[_ ]?rank|r|proc(?:ess)?(?:[_ ]?(?:id|index))?|rank[_ ]?id"
 )
@@ -217,18 +220,19 @@ def come_back(entries: Sequence[Entry]) -> bool:
 
 def common(entries: Sequence[Entry]) -> float:
     """The share of lines whose texts several writers print."""
-    writers = defaultdict(set)
-    for entry in entries:
-        writers[entry.text].add(entry.value)
+    writers = _writers_of_texts(entries)
     return sum(len(writers[e.text]) > 1 for e in entries) / len(entries)
 
 
 def _speak(entries: Sequence[Entry]) -> bool:
     """Whether different texts follow names that stand where prose may: those of which it is no subject."""
-    writers = defaultdict(set)
+    shared = [each for each in _writers_of_texts(entries).values() if len(each) > 1]
+    return len(shared) > 2 and come_back(entries)
+
+
+def _writers_of_texts(entries: Sequence[Entry]) -> Mapping[str, set[str]]:
+    """Which values stand before each text."""
+    writers: dict[str, set[str]] = defaultdict(set)
     for entry in entries:
         writers[entry.text].add(entry.value)
-    return sum(len(each) > 1 for each in writers.values()) > 2 and come_back(entries)
-
-
-CLEAR = 5
+    return writers

@@ -80,7 +80,13 @@ class Word(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The first words of a line: the words, and the times and levels between them."""
+    """The first words of a line.
+
+    Attributes:
+        words: those that may be names.
+        marks: start and end of each time and level between them.
+        level: the first level, in capitals; empty if there is none.
+    """
 
     words: Sequence[Word]
     marks: Sequence[tuple[int, int]]
