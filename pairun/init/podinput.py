@@ -108,8 +108,7 @@ def read_pod_input(
     config = PodConfig(env=env, pai_dir=pai_dir, problems=problems, dialect=dialect)
     init = config.init()
     listed = read_init_config(init, config.init_dir(), problems) if init else None
-    described = config.exit_spec()
-    exit_spec = _exit_spec(described, problems) if described else None
+    exit_spec = _exit_spec(config)
     runtime = config.runtime()
     if runtime is not None and not env.get("PAIRUN_FRAMEWORK_FILE"):
         pod = _plain(env, config, runtime)
@@ -123,11 +122,21 @@ def read_pod_input(
     return replace(pod, init_plugins=listed, exit_spec=exit_spec)
 
 
-def _exit_spec(described: Source, problems: Problems) -> ExitSpec:
-    # Few clusters describe their exit codes; only they need the code that reads Go's expressions.
-    from pairun.openpai.exitspec import read_exit_spec
+def _exit_spec(config: PodConfig) -> ExitSpec | None:
+    """The cluster's exit spec; its mistakes are warnings, because they must not stop any job."""
+    found = Problems()
+    spec = None
+    try:
+        if (source := config.exit_spec()) is not None:
+            # Few clusters have one; only they need the code that reads Go's expressions.
+            from pairun.openpai.exitspec import read_exit_spec
 
-    return read_exit_spec(described, problems)
+            spec = read_exit_spec(source, found)
+    except PairunError as e:
+        ignored = "; pairun ignores the exit spec"
+        found.extend(p._replace(message=p.message + ignored) for p in e.problems)
+    config.problems.extend(p._replace(severity="warning") for p in found)
+    return spec
 
 
 def _plain(env: Mapping[str, str], config: PodConfig, runtime: Source) -> PodInput:

@@ -7,45 +7,40 @@ PID 1 can skip most of them.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pairun.base.records import record
 from pairun.diagnose.words import words_needed
-from pairun.errors import Problems, Source
+from pairun.errors import PairunError, Place, Problem, Problems, Source
 from pairun.formats.goregex import FLAGS, from_go
-from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.checking import Ids, shown, violations
 from pairun.playbook.document.reading import Node, read_text
 from pairun.playbook.document.scalars import CORE
 from pairun.runtime.exitmatching import SCHEMA_VERSION
+from pairun.secrets.shapes import yaml_lines
 
-SCHEMA: dict[str, Any] = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "title": "exit spec of a cluster",
-    "type": "array",
-    "items": {
-        "type": "object",
-        "required": ["containerExitCode", "patterns"],
-        "properties": {
-            "containerExitCode": {"type": "integer", "minimum": 1, "maximum": 255},
-            "patterns": {
-                "type": ["array", "null"],
-                "items": {
-                    "type": ["object", "null"],
-                    "additionalProperties": False,
-                    "properties": {
-                        "exitCode": {"type": "integer"},
-                        "userLogRegex": {"type": "string"},
-                        "platformLogRegex": {"type": "string"},
-                        "gpuInfo": {
-                            "type": "object",
-                            "additionalProperties": False,
-                            "properties": {"nvidiaDoubleEccError": {"type": "boolean"}},
-                        },
-                    },
-                },
-            },
+ENTRY: dict[str, Any] = {
+    "type": "object",
+    "required": ["containerExitCode", "patterns"],
+    "properties": {
+        "containerExitCode": {"type": "integer", "minimum": 1, "maximum": 255},
+        "patterns": {"type": ["array", "null"]},
+    },
+}
+PATTERN: dict[str, Any] = {
+    "type": ["object", "null"],
+    "additionalProperties": False,
+    "properties": {
+        "exitCode": {"type": "integer"},
+        "userLogRegex": {"type": "string"},
+        "platformLogRegex": {"type": "string"},
+        "gpuInfo": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"nvidiaDoubleEccError": {"type": "boolean"}},
         },
     },
 }
@@ -66,36 +61,77 @@ class ExitSpec:
 
 
 def read_exit_spec(source: Source, problems: Problems) -> ExitSpec:
-    """Read an exit spec.
+    """Read an exit spec; skip invalid entries and patterns, and keep the others.
 
     Args:
         source: the text of ``runtime-exit-spec.yaml``.
-        problems: takes every error as a warning: invalid parts are skipped, and must not keep
-            jobs from running.
+        problems: takes a problem for each skipped part.
 
     Raises:
-        PairunError: the text is not YAML.
+        PairunError: the text is not a list, or no entry is YAML.
     """
-    node = read_text(source, CORE)
-    wrong = [
-        p._replace(severity="warning") for p in violations(node, SCHEMA, IDS, whole=source.file)
-    ]
-    problems.extend(wrong)
-    specs = [] if wrong else [_spec(entry, problems) for entry in node.elements()]
+    specs = [_spec(entry, problems) for entry in _entries(source, problems)]
     data = {"schema": SCHEMA_VERSION, "specs": [s for s in specs if s["patterns"]]}
     return ExitSpec(source.text.encode(), data)
 
 
+def _entries(source: Source, problems: Problems) -> list[Node]:
+    try:
+        document = read_text(source, CORE)
+    except PairunError:
+        entries = list(_separate_entries(source, problems))
+        if not entries:
+            raise
+        return entries
+    if not isinstance(document.value, list):
+        message = f"{source.file} must be a list of entries, not {shown(document.value)}"
+        raise PairunError(Problem(IDS.kind, message, document.place))
+    return document.value
+
+
+def _separate_entries(source: Source, problems: Problems) -> Iterator[Node]:
+    """Read each entry of a block sequence by itself, without the anchors of other entries."""
+    lines = yaml_lines(source.text)
+    indents = [len(line) - len(line.lstrip(" ")) for line in lines]
+    items = [n for n, line in enumerate(lines) if line.lstrip(" ").startswith("-")]
+    starts = [n for n in items if indents[n] == indents[items[0]] and lines[n].strip() != "---"]
+    for start, end in itertools.pairwise([*starts, len(lines)]):
+        # Blank lines before the entry keep the line numbers.
+        text = "\n" * start + "\n".join(lines[start:end])
+        try:
+            yield from read_text(Source(source.file, source.layer, text), CORE).elements()
+        except PairunError as e:
+            # libyaml may find the mistake only at the entry's end.
+            begin = ("the entry begins here", Place(source, start + 1, indents[start] + 1))
+            found = (p._replace(also=(*p.also, begin)) for p in e.problems)
+            problems.extend(_skipped(found, "entry"))
+
+
+def _skipped(found: Iterable[Problem], part: str) -> Iterator[Problem]:
+    for problem in found:
+        yield problem._replace(message=f"{problem.message}; pairun skips this {part}")
+
+
+def _is_invalid(node: Node, schema: Mapping[str, Any], part: str, problems: Problems) -> bool:
+    found = list(violations(node, schema, IDS, whole=f"the {part}"))
+    problems.extend(_skipped(found, part))
+    return bool(found)
+
+
 def _spec(entry: Node, problems: Problems) -> dict[str, Any]:
+    if _is_invalid(entry, ENTRY, "entry", problems):
+        return {"patterns": []}
     code = entry.value["containerExitCode"]
     patterns = entry.value["patterns"]
-    compiled = [_pattern(code, p, problems) for p in patterns.elements()]
-    if not compiled:
+    if not patterns.elements():
         _say_empty(code, patterns, problems)
+    compiled = [_pattern(code, p, problems) for p in patterns.elements()]
     return {"code": code.value, "patterns": [p for p in compiled if p]}
 
 
 def _pattern(code: Node, node: Node, problems: Problems) -> dict[str, Any]:
+    if _is_invalid(node, PATTERN, "pattern", problems):
+        return {}
     if not node.value:
         # The original runtime treats it as a pattern that every failure matches.
         _say_empty(code, node, problems)
@@ -111,7 +147,7 @@ def _pattern(code: Node, node: Node, problems: Problems) -> dict[str, Any]:
         except ValueError as e:
             problems.warning(
                 "PR745",
-                f"the pattern for exit code {code.value} cannot be used: {e}",
+                f"the pattern for exit code {code.value} cannot be used: {e}; pairun skips it",
                 value.place,
             )
             return {}

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from pairun.base.closeness import closest
 from pairun.contract.sources import module_at
-from pairun.errors import PairunError, Problem, Problems
+from pairun.errors import PairunError, Problem, Problems, Source
 from pairun.formats.stored import framework_in, is_manifest, load_input
+from pairun.openpai.podconfig import EXIT_SPEC
 from pairun.playbook.content import built_in_root, open_content
 from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node, decode, load_bytes, read_text
@@ -154,6 +155,8 @@ class _Linter:
             data = load_bytes(own[0]) if own else load_input(path)
             if not own and framework_in(data, path) is not None:
                 return "Framework", self._lint_job(path, data, layers)
+            if os.path.basename(path) == EXIT_SPEC:
+                return "exit spec", _lint_exit_spec(decode(data, path, "file"))
             node = layers.content.document(*own) if own else read_text(decode(data, path, "file"))
         except PairunError as e:
             if (kind := _skipped(data, {p.id for p in e.problems}, named=known)) is not None:
@@ -230,6 +233,14 @@ class _Linter:
 def _is_module(path: str, module: str) -> bool:
     """Whether a path belongs to a module, and not to another Python package."""
     return path.endswith(".py") or imports_pairun(module)
+
+
+def _lint_exit_spec(source: Source) -> Problems:
+    from pairun.openpai.exitspec import read_exit_spec
+
+    problems = Problems()
+    read_exit_spec(source, problems)
+    return problems
 
 
 def _refused(error: PairunError) -> Problems:

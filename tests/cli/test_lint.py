@@ -42,6 +42,17 @@ def test_a_file_with_mistakes(shell: Shell, text: str, ids: list[str]) -> None:
     assert sorted({p["id"] for p in data["problems"]}) == ids
 
 
+def test_slips_in_an_exit_spec(shell: Shell) -> None:
+    text = (
+        "- {containerExitCode: 1, containerExitCode: 2}\n- {containerExitCode: 999, patterns: []}\n"
+    )
+    said = shell("lint", shell.file("runtime-exit-spec.yaml", text))
+    assert (said.code, said.ids) == (1, ["PR106", "PR742"])
+    assert "runtime-exit-spec.yaml:1:" in said.err
+    spec = shell.project / "deploy" / "exit-spec" / "runtime-exit-spec.yaml"
+    assert shell("lint", spec).out == "1 file: no problems\n"
+
+
 def test_all_files_and_all_their_problems_at_once(shell: Shell) -> None:
     """Several files in one go, each with everything that is wrong with it."""
     one = shell.file("one.yaml", f"{PLAYBOOK}  - {{name: N, cmd: {{}}, retries: -1, whenn: a}}\n")

@@ -213,18 +213,39 @@ def test_secrets(pod: Pod) -> None:
 
 
 def test_the_description_of_exit_codes_is_copied(pod: Pod) -> None:
-    """It stands in runtime.d before the first task; what is not YAML stops the phase."""
+    """It stands in runtime.d before the first task."""
     spec = pod.config / "runtime-exit-spec.yaml"
-    spec.write_text("- code: 1\n")
+    spec.write_text("- {code: 1}\n")
     listed = "initPlugins: [{name: a, command: cat $PAI_RUNTIME_DIR/runtime-exit-spec.yaml}]"
     said = pod.both(INIT_CONFIG=listed, RUNTIME_CONFIG="commands: ['true']")
-    assert "a | - code: 1" in said
-    assert pod.left("runtime-exit-spec.yaml") == "- code: 1\n"
-    spec.write_text("- [")
-    code, said = pod.run("init")
-    assert code == 1
-    assert "error[PR101]" in said
-    assert f"{spec}:" in said
+    assert "a | - {code: 1}" in said
+    assert pod.left("runtime-exit-spec.yaml") == "- {code: 1}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "warning", "code"),
+    [
+        ("- {containerExitCode: 1, containerExitCode: 2}\n- {containerExitCode: 9, patterns: [{exitCode: 7}]}", "PR106", 9),
+        ("- [", "PR101", 7),
+        ("\0", "PR101", 7),
+        (None, "PR716", 7),
+    ],
+)  # fmt: skip
+def test_a_slip_in_the_exit_spec_stops_no_job(
+    pod: Pod, text: str | None, warning: str, code: int
+) -> None:
+    """Init's log names file and line; the rest of the spec holds, or the command's own code."""
+    spec = pod.config / "runtime-exit-spec.yaml"
+    if text is None:
+        spec.mkdir()
+    else:
+        spec.write_text(text)
+    pod.env["RUNTIME_CONFIG"] = "commands: [exit 7]"
+    done, said = pod.run("init")
+    assert done == 0, said
+    assert f"warning[{warning}]" in said
+    assert f"{spec}:" in said or text is None
+    assert pod.run("runtime")[0] == code
 
 
 def test_warnings_are_told(pod: Pod) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.diagnose.words import words_needed
-from pairun.errors import Problems, Source
+from pairun.errors import PairunError, Problems, Source
 from pairun.formats.goregex import FLAGS, from_go
 from pairun.openpai.exitspec import read_exit_spec
 from pairun.runtime.exitmatching import Evidence, match
@@ -116,8 +116,68 @@ def test_what_is_wrong_with_a_spec_is_said(text: str, id_: str) -> None:
     spec, problems = _read(text)
     assert [p.id for p in problems] == [id_]
     assert next(iter(problems)).place is not None
-    assert not problems.errors
     assert spec["specs"] == []
+
+
+GOOD = """\
+- containerExitCode: 130
+  patterns: [{exitCode: 130}]
+"""
+LAST = """
+# the last one
+- containerExitCode: 137
+  patterns: [{exitCode: 137}]
+"""
+# A slip, the error id, and the line of the slip in the file (GOOD has two lines).
+SLIPS = {
+    "wrong type": ("- containerExitCode: one\n  patterns: [{exitCode: 3}]", "PR742", 3),
+    "code too large": ("- containerExitCode: 900\n  patterns: [{exitCode: 3}]", "PR742", 3),
+    "missing code": ("- patterns: [{exitCode: 3}]", "PR743", 3),
+    "missing patterns": ("- containerExitCode: 1", "PR743", 3),
+    "patterns that are text": ("- containerExitCode: 1\n  patterns: exitCode", "PR742", 4),
+    "no mapping": ("- 137", "PR742", 3),
+    "unknown key": ("- containerExitCode: 1\n  patterns: [{exitcode: 3}]", "PR741", 4),
+    "pattern of a wrong type": ("- containerExitCode: 1\n  patterns: [exitCode]", "PR742", 4),
+    "duplicate key": (
+        "- containerExitCode: 1\n  patterns: [{exitCode: 3}]\n  containerExitCode: 2", "PR106", 5,
+    ),
+    "duplicate key of a pattern": (
+        "- containerExitCode: 1\n  patterns:\n  - exitCode: 3\n    exitCode: 4", "PR106", 6,
+    ),
+    "bad regex": ("- containerExitCode: 1\n  patterns: [{userLogRegex: 'a**'}]", "PR745", 4),
+    "bad YAML": ("- containerExitCode: 1\n  patterns: [{exitCode: 3}", "PR101", 3),
+    "unclosed quote": ("- containerExitCode: 1\n  patterns: [{userLogRegex: 'a}]", "PR101", 3),
+    "tab": ("- containerExitCode: 1\n\tpatterns: [{exitCode: 3}]", "PR101", 4),
+    "unknown anchor": ("- containerExitCode: 1\n  patterns: *absent", "PR101", 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_slip_costs_one_entry(slip: str) -> None:
+    """The other entries hold, and the problem names the line."""
+    entry, id_, line = SLIPS[slip]
+    spec, problems = _read(f"{GOOD}{entry}\n{LAST}")
+    assert [entry["code"] for entry in spec["specs"]] == [130, 137]
+    (problem,) = problems
+    assert problem.place is not None
+    assert problem.id == id_
+    assert line in {problem.place.line, *(place.line for _, place in problem.also)}
+    assert "pairun skips" in problem.message
+
+
+def test_a_bad_pattern_costs_no_other_pattern_of_its_entry() -> None:
+    """OpenPAI's entries have up to 13 patterns."""
+    spec, problems = _read(
+        "- {containerExitCode: 1, patterns: [{exitcode: 3}, {exitCode: 4}, {userLogRegex: '('}]}"
+    )
+    assert [p["exitCode"] for p in spec["specs"][0]["patterns"]] == [4]
+    assert [p.id for p in problems] == ["PR741", "PR745"]
+
+
+@pytest.mark.parametrize("text", ["- [", "{{{", "containerExitCode: 1\npatterns: []", "", "none"])
+def test_a_file_without_entries_is_refused(text: str) -> None:
+    with pytest.raises(PairunError):
+        _read(text)
 
 
 def test_the_first_entry_that_matches_wins_and_every_part_must() -> None:

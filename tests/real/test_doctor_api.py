@@ -174,6 +174,13 @@ def test_a_pull_secret_that_does_not_exist(place: Place) -> None:
     [
         ({"other": "x"}, "warning", f"has no key {EXIT_SPEC}"),
         ({EXIT_SPEC: "- {containerExitCode: 900, patterns: []}"}, "warning", "900"),
+        (
+            {
+                EXIT_SPEC: "- {containerExitCode: 1, containerExitCode: 2}\n- {containerExitCode: 2, patterns: [{exitCode: 2}]}"
+            },
+            "warning",
+            "line 1: the key",
+        ),
         ({EXIT_SPEC: "- [\n"}, "failure", "not YAML"),
     ],
 )

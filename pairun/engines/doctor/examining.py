@@ -50,7 +50,7 @@ def _in_cluster(cluster: Cluster, what: Examination) -> Iterator[Finding]:
         yield from rights.of_account(cluster, what.account, is_own=what.in_pod)
         yield from images.of_account(cluster, what.account)
         yield server.of_controller(cluster)
-        yield server.of_exit_spec(cluster)
+        yield from server.of_exit_spec(cluster)
         yield server.of_ports(cluster)
     except PairunError as e:
         yield of_error("API server", "failure", e)

@@ -8,10 +8,10 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from pairun.base.durations import format_duration
-from pairun.engines.doctor.finding import Finding, is_missing, of_error
+from pairun.engines.doctor.finding import Finding, Level, is_missing, of_error
 from pairun.engines.doctor.rights import FRAMEWORKS, has_group
 from pairun.engines.kubernetes.cluster import Cluster
-from pairun.errors import PairunError, Problems, Source
+from pairun.errors import PairunError, Problem, Problems, Source
 from pairun.kube.ports import DEFAULT_RANGE
 from pairun.openpai.exitspec import read_exit_spec
 from pairun.openpai.podconfig import EXIT_SPEC
@@ -87,8 +87,8 @@ def _image(workload: dict[str, Any]) -> str:
     return str(containers[0].get("image") or "an unknown image")
 
 
-def of_exit_spec(cluster: Cluster) -> Finding:
-    """Check the ConfigMap that describes exit codes."""
+def of_exit_spec(cluster: Cluster) -> Iterator[Finding]:
+    """Check the ConfigMap that describes exit codes; yield a finding for each mistake."""
     subject = f"exit spec, ConfigMap {EXIT_SPEC_MAP}"
     do = "apply deploy/exit-spec, or keep OpenPAI's ConfigMap"
     try:
@@ -96,20 +96,28 @@ def of_exit_spec(cluster: Cluster) -> Finding:
     except PairunError as e:
         if is_missing(e):
             message = f"missing in namespace {cluster.namespace}: pairun uses the command's own exit codes"
-            return Finding(subject, "warning", message, do)
-        return of_error(subject, "failure", e)
+            yield Finding(subject, "warning", message, do)
+        else:
+            yield of_error(subject, "failure", e)
+        return
     text = data.get(EXIT_SPEC)
     if not isinstance(text, str):
-        return Finding(subject, "warning", f"has no key {EXIT_SPEC}", do)
+        yield Finding(subject, "warning", f"has no key {EXIT_SPEC}", do)
+        return
     problems = Problems()
     try:
         spec = read_exit_spec(Source(EXIT_SPEC, "cluster", text), problems)
     except PairunError as e:
-        return of_error(subject, "failure", e)
-    for problem in problems:
-        level = "failure" if problem.severity == "error" else "warning"
-        return Finding(subject, level, problem.message, problem.hint or "correct it")  # type: ignore[arg-type]
-    return Finding(subject, "ok", f"{len(spec.data['specs'])} exit codes")
+        yield from (_mistake(subject, "failure", p) for p in e.problems)
+        return
+    yield from (_mistake(subject, "warning", p) for p in problems)
+    if not problems:
+        yield Finding(subject, "ok", f"{len(spec.data['specs'])} exit codes")
+
+
+def _mistake(subject: str, level: Level, problem: Problem) -> Finding:
+    where = f"line {problem.place.line}: " if problem.place else ""
+    return Finding(subject, level, f"{where}{problem.message}", problem.hint or "correct it")
 
 
 def of_ports(cluster: Cluster) -> Finding:
