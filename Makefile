@@ -46,8 +46,8 @@ soak: $(STAMP) ## a job of an hour: ten million lines and 100,000 children at th
 incidents: $(STAMP) ## run failing jobs of torch, JAX, MPI and Ray for real, and record what they print (root; see tests/incidents/README.md)
 	$(VENV)/bin/python -m tests.incidents $(INCIDENTS)
 
-bench: $(STAMP) $(BROWSER) ## measure, and print ratios; ansible-core and pyinfra are installed to compare with
-	$(VENV)/bin/python -m benchmarks
+bench: $(STAMP) $(BROWSER) ## measure, and print ratios beside ansible-core and pyinfra, which it installs (BENCH="--only tasks")
+	$(VENV)/bin/python -m benchmarks $(BENCH)
 
 bundle: ## build/bundle/runtime: the runtime phase for any image (root on Debian 12; see docs/bundle.md); ARCH=arm64 for another machine
 	bundle/build.sh $(ARCH:%=--arch %)

@@ -18,6 +18,7 @@ from benchmarks import (
     incident,
     init_phase,
     log_path,
+    measure,
     page,
     peers,
     pid1,
@@ -60,7 +61,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", choices=PARTS, help="measure only this part")
     parser.add_argument("--save", type=pathlib.Path, metavar="FILE",
                         help="keep the results in a file, where they replace those of the same parts")  # fmt: skip
+    parser.add_argument("--smoke", action="store_true",
+                        help="measure each once: whether it can be measured, not what it costs")  # fmt: skip
     args = parser.parse_args(argv)
+    if args.smoke:
+        measure.most_times = 1
     machine = Machine.here()
     # Standard output is either the table or the document.
     table = sys.stderr if args.json else sys.stdout
@@ -74,9 +79,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 # The load of now, since earlier rows are part of an earlier one.
                 measured.append(Measured(name, row, os.getloadavg()[0]))
                 print(line(cells(row)), file=table, flush=True)
-        except NotMeasured as e:
-            unmeasured[name] = str(e)
-            print(f"not measured: {e}", file=table, flush=True)
+        except (NotMeasured, FileNotFoundError) as e:
+            missing = e.filename if isinstance(e, FileNotFoundError) else None
+            unmeasured[name] = f"{name}: {missing} is missing" if missing else str(e)
+            print(f"not measured: {unmeasured[name]}", file=table, flush=True)
     missed = sum(m.row.is_over for m in measured)
     met = "every goal that was measured is met" if unmeasured else "every goal is met"
     print(f"{missed} goal{'s' * (missed > 1)} missed" if missed else met, file=table)

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from benchmarks.measure import ROOT, TIMES, Row, python, samples, wall
+from benchmarks.measure import ROOT, TIMES, Row, python, repeated, samples, wall
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis
@@ -149,7 +149,7 @@ def rows() -> Iterator[Row]:
             n += 1
         f.write('Traceback (most recent call last):\n  File "t.py", line 1, in f\nKeyError: 1\n')
     count = wall(lambda: python("-c", _BASELINE, str(log)))
-    measured = [json.loads(python("-c", _PROGRAM, str(rules), str(log))) for _ in range(TIMES)]
+    measured = repeated(TIMES, lambda: json.loads(python("-c", _PROGRAM, str(rules), str(log))))
     assert {klass for klass, _, _ in measured} == {"user_code_error"}
     memory = max(m for _, _, m in measured)
     spent = samples([ms for _, ms, _ in measured])

@@ -31,13 +31,21 @@ def rows() -> Iterator[Row]:
     """Both sizes, and the emulated start.
 
     Raises:
-        NotMeasured: the image, the bundle or the emulator is missing.
+        NotMeasured: the image, the bundle or the emulator is missing; the others were yielded.
     """
-    yield from _sizes()
+    missing = []
+    for part in (_sizes, _emulated):
+        try:
+            yield from part()
+        except NotMeasured as e:
+            missing.append(str(e))
+    if missing:
+        raise NotMeasured("; ".join(missing))
+
+
+def _emulated() -> Iterator[Row]:
     if not _ARM64.exists() or shutil.which(_QEMU) is None:
-        raise NotMeasured(
-            "arm64: `make bundle ARCH=arm64` and the package qemu-user-static make it"
-        )
+        raise NotMeasured("arm64: needs `make bundle ARCH=arm64` and the package qemu-user-static")
     emulated, python = in_turns(
         TIMES,
         lambda: wall_ms(lambda: _run([_QEMU, str(_ARM64), "--version"])),
@@ -73,14 +81,14 @@ def _pulled_mb(name: str, env: dict[str, str]) -> float:
 def _podman_env() -> dict[str, str]:
     """The variables of podman with the laboratory's images, where there is one."""
     lab = ROOT / os.environ.get("PAIRUN_SHARED", "../shared") / "lab" / "lab"
-    if not lab.exists():
-        raise NotMeasured("the image: the laboratory of container images is missing")
+    if not lab.exists() or shutil.which("podman") is None:
+        raise NotMeasured("the image: needs podman and the laboratory of container images")
     found = re.findall(
         r"^export ([A-Z0-9_]+)=(.*)$", _run([str(lab), "podman", "env"]), re.MULTILINE
     )
     env = {**os.environ, **{name: "".join(shlex.split(value)) for name, value in found}}
     if subprocess.run(["podman", "image", "exists", IMAGE], env=env, check=False).returncode != 0:
-        raise NotMeasured("the image: the tests of containers build it")
+        raise NotMeasured("the image: `make test-servers` builds it")
     return env
 
 

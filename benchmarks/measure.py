@@ -14,12 +14,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 ROOT = pathlib.Path(__file__).parents[1]
 
 TIMES = 5
 """How often a time is taken at least."""
+
+most_times = sys.maxsize
+"""How often a time is taken at most; `--smoke` sets 1."""
 
 Unit = Literal["ms", "MB", "kB", "count"]
 """Of a row: milliseconds; 10^6 or 10^3 bytes; a number of things."""
@@ -97,6 +102,11 @@ def fixed(value: float) -> Samples:
     return Samples(value, value, 1)
 
 
+def repeated(times: int, measure: Callable[[], T]) -> list[T]:
+    """Take a measure several times, once in a smoke run."""
+    return [measure() for _ in range(min(times, most_times))]
+
+
 def in_turns(times: int, *measures: Callable[[], float]) -> list[Samples]:
     """Take several measures in turns, so that a busy machine is busy for all of them.
 
@@ -104,7 +114,7 @@ def in_turns(times: int, *measures: Callable[[], float]) -> list[Samples]:
         times: how often each is taken.
         measures: each returns one value.
     """
-    rounds = [[measure() for measure in measures] for _ in range(times)]
+    rounds = repeated(times, lambda: [measure() for measure in measures])
     return [samples(values) for values in zip(*rounds, strict=True)]
 
 
@@ -117,7 +127,7 @@ def wall_ms(action: Callable[[], object]) -> float:
 
 def wall(action: Callable[[], object], times: int = TIMES) -> Samples:
     """The time of several runs of an action, in milliseconds."""
-    return samples([wall_ms(action) for _ in range(times)])
+    return samples(repeated(times, lambda: wall_ms(action)))
 
 
 def cpu_ms(action: Callable[[], object]) -> float:

@@ -9,7 +9,17 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from benchmarks.measure import TIMES, NotMeasured, Row, Samples, in_turns, python, samples, wall_ms
+from benchmarks.measure import (
+    TIMES,
+    NotMeasured,
+    Row,
+    Samples,
+    in_turns,
+    python,
+    repeated,
+    samples,
+    wall_ms,
+)
 from pairun.report.page.document import document
 from pairun.report.page.html import element
 from tests.report.page import stories
@@ -105,10 +115,13 @@ def _painted(pages: Sequence[_Page], folder: pathlib.Path) -> Iterator[Row]:
 
 def _opened(browser: Any, file: pathlib.Path) -> tuple[Samples, Samples]:
     """The first paint and the end of loading, in milliseconds since the navigation began."""
-    taken = []
-    for _ in range(TIMES):
+
+    def opened() -> Any:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.goto(file.as_uri())
-        taken.append(page.evaluate(_TIMING))
+        timing = page.evaluate(_TIMING)
         page.close()
+        return timing
+
+    taken = repeated(TIMES, opened)
     return samples([each["paint"] for each in taken]), samples([each["load"] for each in taken])

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 
-from benchmarks.measure import ROOT, Row, in_turns, samples, wall, wall_ms
+from benchmarks.measure import ROOT, Row, in_turns, repeated, samples, wall, wall_ms
 from benchmarks.volume import prepare, program
 from pairun.runtime.exitmatching import SCHEMA_VERSION
 
@@ -39,7 +39,7 @@ def rows() -> Iterator[Row]:
 def _rows(argv: list[str], name: str) -> Iterator[Row]:
     """The costs of a program that runs the phase."""
     nothing = wall(lambda: subprocess.run(["/bin/true"], check=True), TIMES)
-    moments = [_moments(argv) for _ in range(TIMES)]
+    moments = repeated(TIMES, lambda: _moments(argv))
     for what, goal, take in (
         ("start to the user's command", START_MS, lambda m: m["start"]),
         ("TERM to the user's process", SIGNAL_MS, lambda m: m["signal"]),
