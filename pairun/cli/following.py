@@ -67,7 +67,13 @@ def follow_limits(args: argparse.Namespace, option: str, *, given: bool) -> Foll
     )
 
 
-def follow_job(cluster: Cluster, args: argparse.Namespace, name: str, limits: FollowLimits) -> int:
+def follow_job(
+    cluster: Cluster,
+    args: argparse.Namespace,
+    name: str,
+    limits: FollowLimits,
+    engine: str | None = None,
+) -> int:
     """Show a job until it has ended.
 
     Args:
@@ -75,6 +81,7 @@ def follow_job(cluster: Cluster, args: argparse.Namespace, name: str, limits: Fo
         args: the command's arguments: its vault and colours, and options for suggested commands.
         name: the job's name in the cluster.
         limits: the limits.
+        engine: its engine, if known.
 
     Returns:
         The job's exit code; 1 if the job still runs, 130 after Ctrl-C.
@@ -83,8 +90,9 @@ def follow_job(cluster: Cluster, args: argparse.Namespace, name: str, limits: Fo
         PairunError: the job is gone, or the API server refuses or does not respond.
     """
     view = open_view(sys.stderr, (), args.vault, color=args.color)
+    states = follow_for(cluster, name, engine, limits.timeout_s, view.interval_s)
     try:
-        return _follow(view, cluster, args, name, limits)
+        return _follow(view, states, args, name, limits)
     except PairunError:
         _note(view, f"the job may continue; {_again(args, name)}")
         raise
@@ -96,11 +104,15 @@ def follow_job(cluster: Cluster, args: argparse.Namespace, name: str, limits: Fo
 
 
 def _follow(
-    view: View, cluster: Cluster, args: argparse.Namespace, name: str, limits: FollowLimits
+    view: View,
+    states: Iterator[JobState | None],
+    args: argparse.Namespace,
+    name: str,
+    limits: FollowLimits,
 ) -> int:
     last: JobState | None = None
     clock, began = StuckClock(), time.monotonic()
-    for state in follow_for(cluster, name, limits.timeout_s, view.interval_s):
+    for state in states:
         if state is not None:
             for line in changes(last, state):
                 _note(view, line)

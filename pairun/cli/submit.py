@@ -50,4 +50,4 @@ def run(args: argparse.Namespace) -> int:
     if not args.wait:
         say(f"`pairun status {named_in_cluster(args, name)}` shows its state")
         return 0
-    return follow_job(cluster, args, name, limits)
+    return follow_job(cluster, args, name, limits, made.options.engine)

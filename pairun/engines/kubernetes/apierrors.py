@@ -128,7 +128,9 @@ def refusal(
         hint = "log in again: the kubeconfig's token or certificate may have expired"
     elif status == 403 and f"cannot {verb} " in words:
         text = f"not permitted in namespace {request.namespace}: {verb} {what} ({words})"
-        hint = f"ask for a Role in that namespace with the verb '{verb}' on '{what}'"
+        # /apis/GROUP/VERSION/…, or /api/VERSION/… for the core group
+        group = request.path.split("/")[2] if request.path.startswith("/apis/") else ""
+        hint = f"ask for this rule in a Role: {role_rule(group, what, verb)}"
     else:
         text = f"the API server refuses to {verb} {what}: {words}"
         if re.search('serviceaccount "[^"]*" not found', words):
@@ -137,6 +139,12 @@ def refusal(
             hint = "retry later; the server has a problem"
     problem = Problem("PR788", text, hint=hint)
     return ClusterRefusal(problem, status, reason, _pause_s(retry_after))
+
+
+def role_rule(group: str, resource: str, *verbs: str) -> str:
+    """A rule of a Role, as YAML on one line (Kubernetes API, ``PolicyRule``)."""
+    rule = {"apiGroups": [group], "resources": [resource], "verbs": verbs}
+    return f"{{{', '.join(f'{key}: {json.dumps(value)}' for key, value in rule.items())}}}"
 
 
 def status_document(body: object) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +15,7 @@ from pairun.engines.kubernetes.apierrors import ClusterRefusal
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.frameworktasks import framework_instances
 from pairun.engines.kubernetes.podstates import PodState, newest, read_pod
-from pairun.engines.manifest.objectnames import JOB_LABEL
+from pairun.engines.manifest.objectnames import ENGINE, JOB_LABEL
 from pairun.errors import PairunError, Problem
 
 
@@ -85,73 +86,147 @@ class JobObjects:
         return newest(pods)
 
 
-def find(cluster: Cluster, name: str) -> JobObjects:
-    """Find the objects of a job.
+class NoJob(PairunError):
+    """The job does not exist for certain: no kind that could have it is hidden from this login."""
+
+
+def find(cluster: Cluster, name: str, engine: str | None = None) -> JobObjects:
+    """Find the objects of a job with as few rights as possible.
+
+    pairun reads the workload by its name, which needs no right to list a kind. A login may lack the
+    right to read some kinds, and the API server refuses before it says whether the kind is installed
+    (403 before 404), so a refusal means only "unknown". What is unknown is never guessed: followed as
+    plain Pods, a retrying Job would end with its first attempt; deleted as plain Pods, it would stay
+    and create Pods without their Secrets. But who works with Jobs alone needs no right on JobSets.
+    These facts decide, in this order:
+
+    1. A workload that can be read is the job, whatever else is refused.
+    2. The Pods' owner references name the controller. If its kind is refused, the refusal is the
+       error. If the kind can be read and has no such workload, the Pods are being deleted, or their
+       workload has another name, and the error names it. Pods without a controller are plain; they
+       need the completion policy in the ConfigMap.
+    3. Without Pods, the ConfigMap names the engine.
+    4. Otherwise there is no job, and the error names the kinds that may hide one.
 
     Args:
         cluster: the namespace.
         name: the job's name in the cluster.
+        engine: its engine, if known: pairun then reads no other kind.
 
     Raises:
-        PairunError: the job does not exist, or the API server refuses.
+        NoJob: the job does not exist.
+        PairunError: the job is unknown, or the API server refuses.
     """
-    refusals: list[ClusterRefusal] = []
     # a longer name, or one with other characters, is neither a job's name nor a label
-    if re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", name):
-        for kind in KINDS:
-            if workloads := workloads_of(cluster, kind, name, refusals):
-                return JobObjects(name, kind, workloads)
-        plain = JobObjects(name, POD, (), _policies(cluster, name, refusals))
-        if plain.policies or any(True for _ in _pods(cluster, plain)):
-            return plain
-    if refusals:
-        raise refusals[0]
-    raise absent(cluster, name)
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", name):
+        raise absent(cluster, name)
+    denied: dict[str, ClusterRefusal] = {}
+    for kind in KINDS:
+        if engine in (None, kind.engine):
+            with _collected(denied, kind.engine):
+                if (workload := workload_of(cluster, kind, name)) is not None:
+                    return JobObjects(name, kind, (workload,))
+    if engine in denied:
+        raise denied[engine]
+    pods = list(cluster.objects(cluster.path("v1", "pods"), f"{JOB_LABEL}={name}"))
+    for owner in map(_controller, pods):
+        if refused := denied.get(_engine_of(owner, name)):
+            raise refused
+    for pod in pods:
+        if (owner := _controller(pod)) and not pod["metadata"].get("deletionTimestamp"):
+            text = f"there is no workload '{name}', but Pods of the job belong to {owner}"
+            hint = "retry later if it is being deleted; pairun does not change a renamed workload"
+            raise PairunError(Problem("PR789", text, hint=hint))
+    config = None
+    with _collected(denied, POD.engine):
+        config = read_own(cluster, "v1", "configmaps", f"{name}-job", name)
+    if all(map(_controller, pods)):
+        engine = engine or ((config or {}).get("metadata", {}).get("annotations") or {}).get(ENGINE)
+        if engine is None and denied:
+            raise _unknown(cluster, name, denied)
+        if engine not in (None, POD.engine) or config is None:
+            raise denied.get(str(engine)) or absent(cluster, name)
+    elif POD.engine in denied:
+        raise denied[POD.engine]
+    return JobObjects(name, POD, (), _policies(config or {}))
 
 
-def absent(cluster: Cluster, name: str) -> PairunError:
-    """The error for a job that does not exist."""
-    text = f"there is no job '{visible(name)}' in namespace {cluster.namespace}"
-    return PairunError(
-        Problem("PR789", text, hint="set --namespace or --context to search elsewhere")
-    )
-
-
-def workloads_of(
-    cluster: Cluster, kind: Kind, name: str, refusals: list[ClusterRefusal]
-) -> tuple[Mapping[str, Any], ...]:
-    """The objects of a kind; none if the cluster lacks the kind or denies access."""
-    path = cluster.path(kind.version, kind.plural)
+@contextlib.contextmanager
+def _collected(denied: dict[str, ClusterRefusal], engine: str) -> Iterator[None]:
+    """Keep a missing right of this login in `denied`."""
     try:
-        if kind.engine == "framework":
-            return (cluster.get(f"{path}/{name}"),)
-        return tuple(cluster.objects(path, f"{JOB_LABEL}={name}"))
-    except ClusterRefusal as e:
-        if e.status == 403:
-            refusals.append(e)
-        elif e.status != 404:
-            raise
-        return ()
-
-
-def _policies(
-    cluster: Cluster, name: str, refusals: list[ClusterRefusal]
-) -> tuple[RolePolicy, ...]:
-    """The completion policy of a job of plain Pods, from its ConfigMap."""
-    path = cluster.path("v1", "configmaps")
-    try:
-        maps = list(cluster.objects(path, f"{JOB_LABEL}={name}"))
-        texts = [text for m in maps if (text := (m.get("data") or {}).get("framework.json"))]
-        return tuple(
-            _policy(role) for text in texts for role in json.loads(text)["spec"]["taskRoles"]
-        )
+        yield
     except ClusterRefusal as e:
         if e.status != 403:
             raise
-        refusals.append(e)
+        denied[engine] = e
+
+
+def _controller(pod: Mapping[str, Any]) -> str:
+    """Kind and name of the controller that creates a Pod; empty for a plain Pod."""
+    owners = (pod.get("metadata") or {}).get("ownerReferences") or ()
+    return next((f"{o.get('kind')} {o.get('name')}" for o in owners if o.get("controller")), "")
+
+
+def _engine_of(owner: str, name: str) -> str:
+    """The engine whose workload starts the Pods of a controller.
+
+    A JobSet creates Jobs with longer names, FrameworkController a ConfigMap for each attempt.
+    """
+    kind = owner.partition(" ")[0]
+    if kind == "Job":
+        return "job" if owner == f"Job {name}" else "jobset"
+    return "framework" if kind == "ConfigMap" else ""
+
+
+def absent(cluster: Cluster, name: str) -> NoJob:
+    """The error for a job that does not exist."""
+    text = f"there is no job '{visible(name)}' in namespace {cluster.namespace}"
+    return NoJob(Problem("PR789", text, hint="set --namespace or --context to search elsewhere"))
+
+
+def _unknown(cluster: Cluster, name: str, denied: Mapping[str, ClusterRefusal]) -> PairunError:
+    """The error for a job that only a kind that this login may not read could have."""
+    kinds = {k.engine: k.plural for k in KINDS} | {POD.engine: "configmaps"}
+    [problem] = absent(cluster, name).problems
+    words = ", ".join(kinds[engine] for engine in denied)
+    text = f"{problem.message} that this login may read: it may not get {words}"
+    rule = next(iter(denied.values())).problems[0].hint
+    return PairunError(problem._replace(message=text, hint=f"{problem.hint}; or {rule}"))
+
+
+def workload_of(cluster: Cluster, kind: Kind, name: str) -> Mapping[str, Any] | None:
+    """The job's workload of a kind; None if it does not exist.
+
+    Raises:
+        ClusterRefusal: the API server refuses.
+    """
+    # The Frameworks of OpenPAI's REST server do not have the label.
+    job = None if kind.engine == "framework" else name
+    return read_own(cluster, kind.version, kind.plural, name, job)
+
+
+def read_own(
+    cluster: Cluster, version: str, plural: str, name: str, job: str | None
+) -> dict[str, Any] | None:
+    """Read an object; None if it or its kind does not exist, or it has another job's label."""
+    try:
+        found = cluster.get(cluster.path(version, plural, name))
+    except ClusterRefusal as e:
+        if e.status != 404:
+            raise
+        return None
+    labels = (found.get("metadata") or {}).get("labels") or {}
+    return found if job in (None, labels.get(JOB_LABEL)) else None
+
+
+def _policies(config: Mapping[str, Any]) -> tuple[RolePolicy, ...]:
+    """The completion policy of a job of plain Pods, from its ConfigMap."""
+    try:
+        framework = json.loads((config.get("data") or {}).get("framework.json") or "{}")
+        return tuple(_policy(role) for role in framework["spec"]["taskRoles"])
     except (ValueError, KeyError, TypeError, RecursionError):
-        pass
-    return ()
+        return ()
 
 
 def _policy(role: Mapping[str, Any]) -> RolePolicy:

@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 
 from pairun.engines.kubernetes.apierrors import ClusterRefusal, Patience, Unreachable
 from pairun.engines.kubernetes.cluster import Cluster
-from pairun.engines.kubernetes.jobobjects import JobObjects, find, pods_of
-from pairun.engines.manifest.objectnames import JOB_LABEL
+from pairun.engines.kubernetes.jobobjects import JobObjects, NoJob, find, pods_of, read_own
 from pairun.errors import PairunError, Problem
 
 SUBMISSION = "pairun/submission"
 """Annotation: the submission that created an object; identifies it if the response was lost."""
-HELPERS = (("Secret", "secrets"), ("ConfigMap", "configmaps"))
+HELPERS = (
+    ("Secret", "secrets", ("configcred", "regcred", "rendezvous")),
+    ("ConfigMap", "configmaps", ("job",)),
+)
+"""The kinds, plurals, and ends of the names of the objects beside a workload."""
 GROUP = "PodGroup"
 """The kind that groups the Pods of a job for a scheduler."""
 POLL_S = 1.0
@@ -147,7 +150,7 @@ def _failed(
 
 def _owned(cluster: Cluster, made: Sequence[Made]) -> list[Problem]:
     """Make the workload the owner of its helper objects; warns if the API server refuses."""
-    helpers = [m for m in made if m.kind in (*dict(HELPERS), GROUP)]
+    helpers = [m for m in made if m.kind in ("Secret", "ConfigMap", GROUP)]
     workloads = [m for m in made if m not in helpers and m.kind != "Pod"]
     if not workloads:
         # `remove` finds the ConfigMap of plain Pods; the PodGroup is deleted with it.
@@ -187,7 +190,7 @@ class Removed(NamedTuple):
 
 
 def remove(cluster: Cluster, name: str) -> Removed:
-    """Delete a job: its workload, Pods, Secrets and ConfigMap.
+    """Delete a job: its workload, Pods, Secrets and ConfigMap; nothing, if its kind is unknown.
 
     Args:
         cluster: the namespace.
@@ -197,15 +200,13 @@ def remove(cluster: Cluster, name: str) -> Removed:
         PairunError: the job does not exist, or the API server refuses.
     """
     kept: list[Problem] = []
-    helpers = _helpers(cluster, name, kept)
     try:
         job = find(cluster, name)
-    except ClusterRefusal:
-        raise
-    except PairunError:
-        if not helpers:
-            raise
+        helpers = _helpers(cluster, name, kept)
+    except NoJob:
         job = None
+        if not (helpers := _helpers(cluster, name, kept)):
+            raise
     pods = pods_of(cluster, job) if job else ()
     what: list[Made] = []
     if job and job.workloads:
@@ -219,20 +220,19 @@ def remove(cluster: Cluster, name: str) -> Removed:
 
 
 def _helpers(cluster: Cluster, name: str, kept: list[Problem]) -> list[Made]:
-    """The Secrets and ConfigMaps of a job."""
+    """The Secrets and the ConfigMap of a job."""
     helpers = []
-    for kind, plural in HELPERS:
-        path = cluster.path("v1", plural)
+    for kind, plural, ends in HELPERS:
+        body = {"kind": kind, "apiVersion": "v1"}
         try:
-            body = {"kind": kind, "apiVersion": "v1"}
-            listed = cluster.objects(path, f"{JOB_LABEL}={name}")
-            helpers += [_made(each, path, body) for each in listed]
+            found = [read_own(cluster, "v1", plural, f"{name}-{end}", name) for end in ends]
         except ClusterRefusal as e:
-            if e.status == 403:
-                text = f"{plural} of the job may remain: {e}"
-                kept.append(e.problems[0]._replace(message=text, severity="warning"))
-            elif e.status != 400:  # no label can have this name, so no job has
+            if e.status != 403:
                 raise
+            text = f"{plural} of the job may remain: {e}"
+            kept.append(e.problems[0]._replace(message=text, severity="warning"))
+        else:
+            helpers += [_made(each, cluster.path("v1", plural), body) for each in found if each]
     return helpers
 
 

@@ -19,7 +19,7 @@ from pairun.engines.kubernetes.jobobjects import (
     absent,
     find,
     instances_of,
-    workloads_of,
+    workload_of,
 )
 from pairun.engines.kubernetes.jobstate import JobState, first_failure, state_of
 from pairun.engines.kubernetes.kueue import waiting_words
@@ -77,15 +77,20 @@ def _explained(cluster: Cluster, job: JobObjects, state: JobState) -> JobState:
     return replace(state, because=visible(" ".join(words.split()))[:EVENT_CHARS])
 
 
-def follow(cluster: Cluster, name: str) -> Iterator[JobState]:
+def follow(cluster: Cluster, name: str, engine: str | None = None) -> Iterator[JobState]:
     """Yield the state of a job every few seconds until it has ended.
 
     If the API server does not respond, pairun retries for some minutes.
 
+    Args:
+        cluster: the namespace.
+        name: the job's name in the cluster.
+        engine: its engine, if known.
+
     Raises:
         PairunError: the job is gone, or the API server refuses or does not respond.
     """
-    job = find(cluster, name)
+    job = find(cluster, name, engine)
     patience = Patience()
     pods: dict[str, PodState] = {}
     deleted: dict[str, PodState] = {}
@@ -124,12 +129,10 @@ def _again(cluster: Cluster, job: JobObjects, some_deleted: object) -> JobObject
         PairunError: the objects are gone, or the API server refuses.
     """
     if job.kind is POD:
-        return find(cluster, job.name) if some_deleted else job
-    refusals: list[ClusterRefusal] = []
-    workloads = workloads_of(cluster, job.kind, job.name, refusals)
-    if not workloads:
-        raise refusals[0] if refusals else absent(cluster, job.name)
-    return replace(job, workloads=workloads)
+        return find(cluster, job.name, job.kind.engine) if some_deleted else job
+    if (workload := workload_of(cluster, job.kind, job.name)) is None:
+        raise absent(cluster, job.name)
+    return replace(job, workloads=(workload,))
 
 
 def _listed(cluster: Cluster, job: JobObjects) -> tuple[dict[str, PodState], str]:
@@ -187,13 +190,14 @@ def _last_state(job: JobObjects, pod: Mapping[str, Any]) -> PodState | None:
 
 
 def follow_for(
-    cluster: Cluster, name: str, timeout_s: float | None, tick_s: float
+    cluster: Cluster, name: str, engine: str | None, timeout_s: float | None, tick_s: float
 ) -> Iterator[JobState | None]:
     """Follow a job like `follow`, with a time limit that also holds if the API server stalls.
 
     Args:
         cluster: the namespace.
         name: the job's name in the cluster.
+        engine: its engine, if known.
         timeout_s: the limit in seconds; None for no limit.
         tick_s: yields None after this many seconds without a state.
     """
@@ -201,7 +205,7 @@ def follow_for(
 
     def read() -> None:
         try:
-            for state in follow(cluster, name):
+            for state in follow(cluster, name, engine):
                 states.put(state)
             states.put(None)
         except Exception as e:  # noqa: BLE001  # otherwise the reader would wait for ever

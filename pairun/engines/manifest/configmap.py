@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from pairun.engines.manifest.choices import Object, Options
-from pairun.engines.manifest.objectnames import metadata
+from pairun.engines.manifest.objectnames import ENGINE, metadata
 from pairun.errors import Problems
 from pairun.job.model import Job
 from pairun.kube.ports import PORT_ANNOTATION
@@ -48,6 +48,9 @@ def config_map(job: Job, options: Options, problems: Problems) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": metadata(options, config_map_name(options)),
+        "metadata": {
+            **metadata(options, config_map_name(options)),
+            "annotations": {ENGINE: options.engine},
+        },
         "data": {FILE: text},
     }

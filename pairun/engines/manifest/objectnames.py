@@ -18,6 +18,8 @@ NAME_MAX = 36
 JOB_LABEL = "pairun/job"
 ROLE_LABEL = "pairun/role"
 INDEX_LABEL = "pairun/index"
+ENGINE = "pairun/engine"
+"""Annotation of the ConfigMap: the engine, which a login may need that cannot read every kind."""
 MANAGED = {"app.kubernetes.io/managed-by": "pairun"}
 
 _HASH = 8

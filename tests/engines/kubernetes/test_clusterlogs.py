@@ -72,8 +72,6 @@ class Logs:
         pods = [pod(index=0, phase=phase), pod(index=1, phase=phase if done else "Pending")]
         if path == PODS:
             return 200, {"items": pods, "metadata": {}}
-        if path.endswith("configmaps"):
-            return 200, {"items": [], "metadata": {}}
         if path.startswith(PODS):
             return 200, pods[int(path[-1])]
         return status(404, "NotFound", "not found")

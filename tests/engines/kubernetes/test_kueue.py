@@ -51,7 +51,7 @@ def test_a_job_in_a_queue_says_what_it_waits_for(
         "metadata": {
             "name": "mnist",
             "uid": "u-1",
-            "labels": {"kueue.x-k8s.io/queue-name": "research"},
+            "labels": {"kueue.x-k8s.io/queue-name": "research", "pairun/job": "mnist"},
         },
         "spec": {"completions": 2, "suspend": True},
         "status": {"conditions": [{"type": "Suspended", "status": "True"}]},
@@ -65,8 +65,8 @@ def test_a_job_in_a_queue_says_what_it_waits_for(
                 return status(403, "Forbidden", "no right to list workloads")
             assert query["labelSelector"] == "kueue.x-k8s.io/job-uid=u-1"
             return 200, {"items": [workload] if workload else [], "metadata": {}}
-        if path.endswith("/jobs"):
-            return 200, {"items": [job], "metadata": {}}
+        if path.endswith("/jobs/mnist"):
+            return 200, job
         if path == PODS:
             return 200, {"items": [], "metadata": {"resourceVersion": "1"}}
         return status(404, "NotFound", "not found")

@@ -21,7 +21,11 @@ from tests.engines.kubernetes.samples import (
 
 def described(kind: str, name: str) -> dict[str, Any]:
     """An object to make."""
-    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}
+    return {
+        "apiVersion": "v1",
+        "kind": kind,
+        "metadata": {"name": name, "labels": {"pairun/job": "mnist"}},
+    }
 
 
 class Store:
@@ -54,7 +58,7 @@ class Store:
 
 
 BATCH = [
-    described("Secret", "mnist-key"),
+    described("Secret", "mnist-rendezvous"),
     described("ConfigMap", "mnist-job"),
     described("Pod", "p"),
 ]
@@ -70,7 +74,7 @@ def test_a_submission_that_fails_leaves_nothing(serve: Serve, answer: Answer) ->
     store.told["POST", PODS] = answer
     with pytest.raises(PairunError) as e:
         submit(cluster, "mnist", BATCH)
-    assert "removed again: Secret mnist-key, ConfigMap mnist-job" in str(e.value)
+    assert "removed again: Secret mnist-rendezvous, ConfigMap mnist-job" in str(e.value)
     assert store.objects == {}
 
 
@@ -89,11 +93,11 @@ def test_what_cannot_be_removed_is_said(serve: Serve) -> None:
     store = Store()
     cluster, _ = serve(store)
     store.told["POST", PODS] = status(422, "Invalid", "bad")
-    secret = "/api/v1/namespaces/space/secrets/mnist-key"
+    secret = "/api/v1/namespaces/space/secrets/mnist-rendezvous"
     store.told["DELETE", secret] = status(403, "Forbidden", "no")
     with pytest.raises(PairunError) as e:
         submit(cluster, "mnist", BATCH)
-    assert str(e.value).endswith("could not be removed: Secret mnist-key")
+    assert str(e.value).endswith("could not be removed: Secret mnist-rendezvous")
 
 
 def test_a_job_of_this_name_stays_as_it_is(serve: Serve) -> None:
@@ -114,7 +118,7 @@ def test_what_is_left_of_a_job_can_be_deleted(serve: Serve) -> None:
     store = Store()
     cluster, _ = serve(store)
     submit(cluster, "mnist", BATCH[:2])
-    assert remove(cluster, "mnist").what == ["Secret mnist-key", "ConfigMap mnist-job"]
+    assert remove(cluster, "mnist").what == ["Secret mnist-rendezvous", "ConfigMap mnist-job"]
     with pytest.raises(PairunError) as e:
         remove(cluster, "mnist")
     assert ids(e) == ["PR789"]

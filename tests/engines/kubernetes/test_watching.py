@@ -30,7 +30,11 @@ OBSERVED = Path(__file__).parent / "observed"
 def test_a_job_whose_pods_are_refused_says_why(serve: Serve) -> None:
     """In the latest words of its controller, not in those for an earlier job of this name."""
     job = {
-        "metadata": {"name": "mnist", "creationTimestamp": "2024-01-01T00:00:10Z"},
+        "metadata": {
+            "name": "mnist",
+            "creationTimestamp": "2024-01-01T00:00:10Z",
+            "labels": {"pairun/job": "mnist"},
+        },
         "spec": {"completions": 2},
         "status": {"startTime": "2024-01-01T00:00:10Z"},
     }
@@ -48,8 +52,8 @@ def test_a_job_whose_pods_are_refused_says_why(serve: Serve) -> None:
         if path.endswith("/events"):
             assert "reason=FailedCreate" in query["fieldSelector"]
             return 200, {"items": events}
-        if path.endswith("/jobs"):
-            return 200, {"items": [job], "metadata": {}}
+        if path.endswith("/jobs/mnist"):
+            return 200, job
         if path == PODS:
             return 200, {"items": [], "metadata": {"resourceVersion": "1"}}
         return status(404, "NotFound", "not found")
@@ -76,7 +80,7 @@ class Following:
         self.pods = [pod]
         self.events = events
         self.job: dict[str, Any] | None = None
-        self.config_maps: list[dict[str, Any]] = []
+        self.config_map: dict[str, Any] | None = None
 
     def __call__(self, _: str, path: str, query: dict[str, str], body: Any) -> Answer:
         """Answer."""
@@ -87,10 +91,10 @@ class Following:
             return 200, "".join(f"{line}\n" for line in lines).encode()
         if path == PODS:
             return 200, {"items": self.pods, "metadata": {"resourceVersion": "1"}}
-        if path.endswith("/jobs") and self.job is not None:
-            return 200, {"items": [self.job], "metadata": {}}
-        if path.endswith("/configmaps"):
-            return 200, {"items": self.config_maps, "metadata": {}}
+        if path.endswith("/jobs/mnist") and self.job is not None:
+            return 200, {**self.job, "metadata": {"labels": {"pairun/job": "mnist"}}}
+        if path.endswith("/configmaps/mnist-job") and self.config_map is not None:
+            return 200, self.config_map
         return status(404, "NotFound", "not found")
 
 
@@ -118,7 +122,10 @@ def test_a_plain_pod_that_is_deleted_fails_its_job(serve: Serve) -> None:
     following = Following(running, ("DELETED", running))
     role = {"name": "worker", "taskNumber": 1}
     framework = json.dumps({"spec": {"taskRoles": [role]}})
-    following.config_maps = [{"data": {"framework.json": framework}}]
+    following.config_map = {
+        "metadata": {"labels": {"pairun/job": "mnist"}},
+        "data": {"framework.json": framework},
+    }
     cluster, _ = serve(following)
     *_, last = watching.follow(cluster, "mnist")
     assert (last.state, last.because) == ("failed", "worker-0: its Pod was deleted")
