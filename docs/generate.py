@@ -20,6 +20,9 @@ from pairun.cli.examples import examples_of
 from pairun.cli.main import COMMANDS, parser_of
 from pairun.cli.schema import FORMATS, schema
 from pairun.diagnose.classes import CLASSES
+from pairun.engines.doctor.rights import COMMANDS as RIGHTS
+from pairun.engines.doctor.rights import ENGINES, Right, rules
+from pairun.engines.kubernetes.apierrors import role_rule
 from pairun.handover import journal
 from pairun.handover.metrics import BUCKETS_S, FAMILIES
 from pairun.module import Context
@@ -225,6 +228,33 @@ def openpai() -> Iterator[str]:
                 yield f"| `{d.id}` | {d.case} | {d.there} | {d.here} |"
 
 
+def rights() -> Iterator[str]:
+    """The rights of a person, for each command and engine."""
+    yield "# Rights in a cluster\n"
+    yield "This page lists the rights that each command needs in the namespace, and a Role for each engine. `pairun"
+    yield "doctor` compares your login with it.\n"
+    yield "| command | rights |"
+    yield "|---|---|"
+    for command, needed in RIGHTS.items():
+        yield f"| `{command}` | {'; '.join(map(_right, needed))} |"
+    yield "\n`the workload` is the kind that the engine creates. `delete` and `get` let `submit` remove what it created"
+    yield "when a later object is refused; without `patch`, the Secrets and the ConfigMap stay when only the workload is"
+    yield "deleted."
+    for engine in ENGINES:
+        yield f"\n## All commands with the engine {engine}\n"
+        yield "```yaml\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role"
+        yield f"metadata:\n  name: pairun-{engine}\nrules:"
+        for (group, resource), verbs in rules(engine, *RIGHTS).items():
+            yield f"  - {role_rule(group, resource, *verbs)}"
+        yield "```"
+
+
+def _right(right: Right) -> str:
+    """The verbs on a resource, and the engines if not all need them."""
+    only = "" if len(right.engines) == len(ENGINES) else f" ({', '.join(right.engines)})"
+    return f"{', '.join(right.verbs)} on {right.resource}{only}"
+
+
 def records() -> Iterator[str]:
     """The reference of the journal."""
     yield "# The journal\n"
@@ -361,6 +391,7 @@ def main(check: bool) -> int:
         "errors": errors(),
         "failures": failures(content),
         "commands": commands(),
+        "rights": rights(),
         "journal": records(),
         "metrics": metrics(),
         "openpai": openpai(),

@@ -134,8 +134,9 @@ def test_an_account_without_rights(place: Place) -> None:
     ) in done.stdout
     limited = place.doctor(kubeconfig=place.api["LAB_LIMITED_KUBECONFIG"])
     assert limited.returncode == 1
-    assert "rights of you: pods, for pairun status: may not get, list, watch" in limited.stdout
-    assert "rights of you: secrets, for pairun submit: may not create" in limited.stdout
+    assert "failure  rights of you: --engine job: may not create/delete/get/patch configmaps, " in (
+        limited.stdout
+    )
     # What it may not even ask is unknown.
     assert "warning  rights of runtime-account: pods" in limited.stdout
     assert "run `pairun doctor` in a Pod of this account" in limited.stdout

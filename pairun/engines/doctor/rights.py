@@ -1,13 +1,14 @@
-"""The rights of an account, verb by verb, as the API server decides them."""
+"""The rights that pairun needs: one table for ``pairun doctor``, the documented Roles and their tests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pairun.engines.doctor.finding import Finding, Level, of_error
-from pairun.engines.kubernetes.apierrors import ClusterRefusal
+from pairun.engines.kubernetes.apierrors import ClusterRefusal, role_rule
 from pairun.engines.kubernetes.cluster import Cluster
+from pairun.engines.kubernetes.jobobjects import KINDS, POD
 from pairun.errors import PairunError
 
 _REVIEWS = "/apis/authorization.k8s.io/v1"
@@ -15,51 +16,123 @@ FRAMEWORKS = "frameworkcontroller.microsoft.com"
 
 
 class Need(NamedTuple):
-    """What an account must be allowed to do.
+    """What the init container's account must be allowed to do.
 
     Attributes:
         group: the API group; empty for the core group.
-        resource: the plural; a subresource follows a slash.
+        resource: the plural.
         verbs: the verbs, as in a Role.
-        level: the level of a finding if one is missing.
         use: what needs the right.
     """
 
     group: str
     resource: str
     verbs: Sequence[str]
-    level: Level
     use: str
 
 
 INIT = (
-    Need(
-        "", "pods", ("get", "list", "watch"), "failure", "the barrier, and how Pods find each other"
-    ),
-    Need(FRAMEWORKS, "frameworks", ("get",), "failure", "the init phase of a Framework's Pods"),
+    Need("", "pods", ("get", "list", "watch"), "the barrier, and how Pods find each other"),
+    Need(FRAMEWORKS, "frameworks", ("get",), "the init phase of a Framework's Pods"),
 )
 """What the init container's account needs; rights on Frameworks only if the kind exists."""
 
-_MADE = ("create", "delete", "get", "list")
-PERSON = (
-    Need("", "pods", ("get", "list", "watch"), "failure", "pairun status"),
-    Need("", "pods/log", ("get",), "failure", "pairun logs"),
-    Need("", "secrets", ("create", "delete", "list", "patch"), "failure", "pairun submit"),
-    Need("", "configmaps", ("create", "delete", "list", "patch"), "failure", "pairun submit"),
-    Need("", "pods", _MADE, "warning", "--engine pod"),
-    Need("batch", "jobs", _MADE, "warning", "--engine job"),
-    Need(FRAMEWORKS, "frameworks", _MADE, "warning", "--engine framework"),
-    Need("jobset.x-k8s.io", "jobsets", _MADE, "warning", "--engine jobset"),
+ENGINES = {kind.engine: kind for kind in (*KINDS, POD)}
+WORKLOAD = "the workload"
+"""Stands for the kind that an engine creates."""
+
+
+class Right(NamedTuple):
+    """Verbs on a resource of the core group, or on `WORKLOAD`, and the engines that need them."""
+
+    resource: str
+    verbs: Sequence[str]
+    engines: Sequence[str] = tuple(ENGINES)
+
+
+_CONTROLLED = tuple(kind.engine for kind in KINDS)
+_MAPPED = ("jobset", "job", "pod")
+_SUBMIT = (
+    # delete and get: to undo a submission that fails; patch: to set the owner
+    Right("secrets", ("create", "delete", "get")),
+    Right("secrets", ("patch",), _CONTROLLED),
+    Right("configmaps", ("create", "delete", "get"), _MAPPED),
+    Right("configmaps", ("patch",), ("jobset", "job")),
+    Right(WORKLOAD, ("create", "delete", "get")),
 )
-"""What a person needs to submit jobs; rights on operators' kinds only if the kinds exist."""
+_READ = (
+    Right(WORKLOAD, ("get",), _CONTROLLED),
+    Right("configmaps", ("get",), ("pod",)),
+    Right("pods", ("list",)),
+)
+_FOLLOW = (*_READ, Right("pods", ("watch",)))
+_LOGS = (*_READ, Right("pods/log", ("get",)))
+COMMANDS: Mapping[str, Sequence[Right]] = {
+    "submit": _SUBMIT,
+    "submit --wait": (*_SUBMIT, *_FOLLOW),
+    "status": _READ,
+    "status --watch": _FOLLOW,
+    "logs": _LOGS,
+    "logs --follow": (*_LOGS, Right("pods", ("get",))),
+    "report": _LOGS,
+    "delete": (
+        *_READ,
+        Right("secrets", ("delete", "get")),
+        Right("configmaps", ("get",)),
+        Right("configmaps", ("delete",), _MAPPED),
+        Right(WORKLOAD, ("delete",)),
+    ),
+}
+"""What a person needs for each command; `report` is that of a job in a cluster."""
+
+
+def rules(engine: str, *commands: str) -> dict[tuple[str, str], list[str]]:
+    """The verbs, by group and resource, of a Role for some commands with an engine."""
+    merged: dict[tuple[str, str], set[str]] = {}
+    kind = ENGINES[engine]
+    for right in (right for command in commands for right in COMMANDS[command]):
+        if engine in right.engines:
+            key = ("", right.resource)
+            if right.resource == WORKLOAD:
+                key = (kind.version.rpartition("/")[0], kind.plural)
+            merged.setdefault(key, set()).update(right.verbs)
+    return {key: sorted(merged[key]) for key in sorted(merged)}
+
 
 _INSTALLED = {FRAMEWORKS: "v1", "jobset.x-k8s.io": "v1alpha2"}
 """API groups that some clusters lack, and their versions."""
 
 
 def of_person(cluster: Cluster) -> Iterator[Finding]:
-    """Check the rights of this login."""
-    yield from _findings(cluster, PERSON, None, "you", "ask the cluster's administrator for a Role")
+    """Check this login's rights for each engine whose kind exists; a failure if it can use none."""
+    known: dict[tuple[str, str, str], bool] = {}
+    lacking: dict[str, list[tuple[str, str, list[str]]]] = {}
+    for engine, kind in ENGINES.items():
+        group = kind.version.rpartition("/")[0]
+        try:
+            if group in _INSTALLED and not has_group(cluster, group):
+                continue
+            needed = rules(engine, *COMMANDS)
+            for right in ((*key, verb) for key, verbs in needed.items() for verb in verbs):
+                if right not in known:
+                    known[right] = _may(cluster, *right, None)
+        except PairunError as e:
+            yield of_error("rights of you", "failure", e)
+            return
+        missing = [
+            (*key, [v for v in verbs if not known[*key, v]]) for key, verbs in needed.items()
+        ]
+        lacking[engine] = [each for each in missing if each[2]]
+    level: Level = "failure" if all(lacking.values()) else "warning"
+    for engine, missing in lacking.items():
+        subject = f"rights of you: --engine {engine}"
+        if missing:
+            words = ", ".join(f"{'/'.join(verbs)} {resource}" for _, resource, verbs in missing)
+            message = f"may not {words} in namespace {cluster.namespace}"
+            do = f"ask for these rules in a Role: {', '.join(role_rule(g, r, *v) for g, r, v in missing)}"
+            yield Finding(subject, level, message, do)
+        else:
+            yield Finding(subject, "ok", "all commands")
 
 
 def of_account(cluster: Cluster, account: str, *, is_own: bool) -> Iterator[Finding]:
@@ -71,8 +144,21 @@ def of_account(cluster: Cluster, account: str, *, is_own: bool) -> Iterator[Find
         is_own: whether this login is that account.
     """
     user = None if is_own else f"system:serviceaccount:{cluster.namespace}:{account}"
-    do = "apply deploy/base, deploy/frameworks or deploy/openpai with this account's name"
-    yield from _findings(cluster, INIT, user, account, do)
+    for need in INIT:
+        subject = f"rights of {account}: {need.resource}, for {need.use}"
+        try:
+            if need.group in _INSTALLED and not has_group(cluster, need.group):
+                continue
+            missing = [v for v in need.verbs if not _may(cluster, *need[:2], v, user)]
+        except PairunError as e:
+            yield of_error(subject, "failure", e, "run `pairun doctor` in a Pod of this account")
+            return
+        if missing:
+            message = f"may not {', '.join(missing)} in namespace {cluster.namespace}"
+            do = "apply deploy/base, deploy/frameworks or deploy/openpai with this account's name"
+            yield Finding(subject, "failure", message, do)
+        else:
+            yield Finding(subject, "ok", f"may {', '.join(need.verbs)}")
 
 
 def has_group(cluster: Cluster, group: str) -> bool:
@@ -86,30 +172,11 @@ def has_group(cluster: Cluster, group: str) -> bool:
     return True
 
 
-def _findings(
-    cluster: Cluster, needs: Sequence[Need], user: str | None, who: str, do: str
-) -> Iterator[Finding]:
-    for need in needs:
-        subject = f"rights of {who}: {need.resource}, for {need.use}"
-        try:
-            if need.group in _INSTALLED and not has_group(cluster, need.group):
-                continue
-            missing = [v for v in need.verbs if not _may(cluster, need, v, user)]
-        except PairunError as e:
-            yield of_error(subject, "failure", e, "run `pairun doctor` in a Pod of this account")
-            return
-        if missing:
-            message = f"may not {', '.join(missing)} in namespace {cluster.namespace}"
-            yield Finding(subject, need.level, message, do)
-        else:
-            yield Finding(subject, "ok", f"may {', '.join(need.verbs)}")
-
-
-def _may(cluster: Cluster, need: Need, verb: str, user: str | None) -> bool:
+def _may(cluster: Cluster, group: str, resource: str, verb: str, user: str | None) -> bool:
     """Ask about one right; Kubernetes stores nothing (API reference, ``SubjectAccessReview``)."""
-    resource, _, part = need.resource.partition("/")
+    plural, _, part = resource.partition("/")
     attributes = {
-        "namespace": cluster.namespace, "verb": verb, "group": need.group, "resource": resource,
+        "namespace": cluster.namespace, "verb": verb, "group": group, "resource": plural,
         "subresource": part,
     }  # fmt: skip
     spec: dict[str, Any] = {"resourceAttributes": attributes}

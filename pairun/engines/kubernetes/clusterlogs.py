@@ -330,6 +330,8 @@ class _Stream:
         try:
             pod = self._cluster.get(self._cluster.path("v1", "pods", self._instance.pod))
         except ClusterRefusal as e:
+            if e.status != 404 and not e.passing:
+                raise
             return e.status == 404
         except Unreachable:
             return False

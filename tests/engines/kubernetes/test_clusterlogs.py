@@ -111,7 +111,7 @@ def ended_pod(pod: dict[str, Any], log: Answer) -> Handler:
             return log
         if path == PODS:
             return 200, {"items": [pod], "metadata": {}}
-        return (200, pod) if path.startswith(PODS) else (200, {"items": [], "metadata": {}})
+        return (200, pod) if path.startswith(PODS) else status(404)
 
     return handler
 
@@ -160,16 +160,17 @@ def test_too_many_logs_to_follow(serve: Serve, monkeypatch: pytest.MonkeyPatch) 
     assert ids(e) == ["PR801"]
 
 
-def test_logs_of_a_cluster_that_refuses_them(serve: Serve) -> None:
+@pytest.mark.parametrize(("end", "resource"), [("/log", "pods/log"), ("/mnist-worker-0", "pods")])
+def test_logs_of_a_cluster_that_refuses_them(serve: Serve, end: str, resource: str) -> None:
     """A right that is missing ends the following, and is named."""
     logs = Logs()
 
     def handler(method: str, path: str, query: dict[str, str], body: Any) -> Answer:
-        if path.endswith("/log"):
-            return status(403, "Forbidden", 'User "x" cannot get resource "pods/log"')
+        if path.endswith(end):
+            return status(403, "Forbidden", f'User "x" cannot get resource "{resource}"')
         return logs(method, path, query, body)
 
     cluster, _ = serve(handler)
     with pytest.raises(ClusterRefusal) as e:
         follow_logs(cluster, "mnist", LogSelection(), lambda *_: None, print)
-    assert "get pods/log" in str(e.value)
+    assert f"get {resource} " in str(e.value)
