@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from pairun.base.refusals import REFUSALS
 from tests.effort import EFFORT, NIGHT, cases
 from tests.emulation import arm64_programs
 from tests.podman import Podman
@@ -72,6 +73,12 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped, and CI is set: {report.longrepr}"
     return report
+
+
+@pytest.fixture(autouse=True)
+def _no_failure_before() -> None:
+    """No test begins with failures of another one's API server."""
+    REFUSALS._until[0] = 0.0
 
 
 @pytest.fixture(scope="session")

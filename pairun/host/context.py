@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
+# Imported before the fork of an attempt, so that all attempts share its memory.
+from pairun.base.refusals import REFUSALS
 from pairun.handover.door import Door
 from pairun.host import commands, conversation, files, ports
 from pairun.host.failures import in_words
@@ -179,7 +181,7 @@ class HostContext(Context):
         if self._api is None:
             from pairun.net.apiserver import ApiServer
 
-            self._api = ApiServer.in_pod(self.env)
+            self._api = ApiServer.in_pod(self.env, REFUSALS)
         return self._api
 
     def connects(self, host: str, port: int, *, timeout_s: float = 1.0) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
+from pairun.base.refusals import REFUSALS, Refusals
 from pairun.module import Fetched, TimedOut, Transient
 from pairun.net.apianswers import Asked, failure_of_answer, status_object
 from pairun.net.apicredentials import NoApiServer, access_of_pod, read_token
@@ -42,6 +43,7 @@ class ApiServer:
         token: the path of the token; None for requests without one.
         authority: the path of the CA that signed the server's certificate; None for those of this
             machine.
+        refusals: what is known about the server's failures.
 
     Attributes:
         host: its host name or IP address.
@@ -52,7 +54,11 @@ class ApiServer:
     """
 
     def __init__(
-        self, address: str, token: str | None = None, authority: str | None = None
+        self,
+        address: str,
+        token: str | None = None,
+        authority: str | None = None,
+        refusals: Refusals = REFUSALS,
     ) -> None:
         try:
             parts = urlsplit(address)
@@ -71,17 +77,18 @@ class ApiServer:
         self._base = f"{parts.scheme}://{netloc}"
         self._token_file, self._authority = token, authority
         self._token = read_token(token)
+        self._refusals = refusals
         self._session: Session | None = None
         self.where = f"the API server at {netloc}"
 
     @classmethod
-    def in_pod(cls, env: Mapping[str, str]) -> ApiServer:
+    def in_pod(cls, env: Mapping[str, str], refusals: Refusals = REFUSALS) -> ApiServer:
         """Open the API server of this Pod's cluster; see `access_of_pod`.
 
         Raises:
             NoApiServer: lists everything that is missing.
         """
-        return cls(*access_of_pod(env))
+        return cls(*access_of_pod(env), refusals)
 
     def get(
         self,
@@ -102,7 +109,8 @@ class ApiServer:
             max_bytes: the largest body.
 
         Raises:
-            Transient: there was no response, or none that is HTTP.
+            Transient: there was no response, or none that is HTTP; or a 401 or 403 that may be
+                temporary (`Refusals`).
             TimedOut: the time limit was exceeded.
             NoApiServer: the server's certificate is not valid, or the token cannot be read.
             Permanent: the body is larger than ``max_bytes``.
@@ -125,7 +133,7 @@ class ApiServer:
             The body of a 200; None if the object does not exist.
 
         Raises:
-            Refused: 401 or 403: the server rejects this Pod's token, or the account lacks a right.
+            Refused: a permanent 401 or 403: the server rejects this Pod's token, or the account lacks a right.
             Transient: a status that is worth a retry, and as `get`.
             Failure: as for `get`, and for any other status.
         """
@@ -184,17 +192,22 @@ class ApiServer:
                 self._exchange(session, question, deadline) as exchange,
             ):
                 head = exchange.head(deadline)
-                if head.status != 200:
-                    answer = head._replace(body=exchange.body(deadline, _LARGEST_ANSWER))
-                    raise failure_of_answer(self._asked(path), answer)
-                for line in _lines(exchange, deadline):
-                    yield json.loads(line)
+                if head.status == 200:
+                    for line in _lines(exchange, deadline):
+                        yield json.loads(line)
+                    return
+                answer = head._replace(body=exchange.body(deadline, _LARGEST_ANSWER))
         except TimedOut:
             return
+        except Transient:
+            self._refusals.failed()
+            raise
         except ValueError as e:
             raise Transient(f"{self.where} sent an event that is not JSON") from e
         except BadCertificate as e:
             raise self._distrust(e) from None
+        self._check_refusal(question, answer)
+        raise failure_of_answer(self._asked(path), answer)
 
     def close(self) -> None:
         """Close the connection; the next request opens a new one."""
@@ -213,7 +226,19 @@ class ApiServer:
             # The kubelet replaces a token before it expires; ours may be the previous one.
             self._token = read_token(self._token_file)
             answer = self._answer(question, deadline)
+        self._check_refusal(question, answer)
         return answer
+
+    def _check_refusal(self, question: _Question, answer: Fetched) -> None:
+        """Raise `Transient` for a 401 or 403 that may be temporary."""
+        if self._refusals.may_pass(answer.status) and answer.status in (401, 403):
+            verb = None if question.data is None else "create"
+            refused = failure_of_answer(self._asked(urlsplit(question.target).path, verb), answer)
+            raise Transient(
+                f"{refused.message}; this may be temporary, because requests failed before",
+                fault="platform",
+                hint=refused.hint,
+            )
 
     def _answer(self, question: _Question, deadline: Deadline) -> Fetched:
         """Send a request on the persistent connection, if that still works."""
@@ -221,6 +246,9 @@ class ApiServer:
         connections = kept.connections if kept is not None else 0
         try:
             answer = self._taken(question, deadline)
+            if kept is not None and kept.connections != connections:
+                # The connection broke between two requests, perhaps because the server restarted.
+                self._refusals.failed()
         except Transient:
             if kept is None or kept.connections != connections:
                 raise
@@ -241,6 +269,8 @@ class ApiServer:
                 return head._replace(body=exchange.body(deadline, question.max_bytes))
         except BaseException as e:
             self.close()
+            if isinstance(e, (Transient, TimedOut)):
+                self._refusals.failed()
             if isinstance(e, BadCertificate):
                 raise self._distrust(e) from None
             raise

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import http.server
 import statistics
+import threading
 from typing import Any
 
 import pytest
@@ -181,3 +183,25 @@ def test_an_attempt_that_timed_out_is_tried_again(here: Any) -> None:
     assert (outcome.event, here.end()["attempts"]) == ("success", 2)
     (wait,) = here.of("wait")
     assert "attempt 1 of 2 failed (timeout): it was stopped after" in wait["because"]
+
+
+def test_an_attempt_knows_that_the_one_before_met_a_failing_server(here: Any) -> None:
+    """Attempts are processes of their own; a 403 after the outage is retried in the next one."""
+    answers = iter([None, 403, 200])
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if (status := next(answers)) is not None:
+                self.send_response(status)
+                self.end_headers()
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        here.env |= {
+            "PAIRUN_API_CREDENTIALS": str(here.folder),
+            "KUBE_APISERVER_ADDRESS": f"http://127.0.0.1:{server.server_address[1]}",
+        }
+        here.run(here.task(code="ctx.ask_api('/api/v1/pods')", retries=5, delay_s=0.001))
+        server.shutdown()
+    kinds = [e.get("kind") for e in here.of("attempt_end")]
+    assert (here.end()["outcome"], kinds) == ("ok", ["transient", "transient", None])

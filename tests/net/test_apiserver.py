@@ -457,3 +457,37 @@ def test_a_stop_signal_ends_the_wait(server: Server, env: dict[str, str]) -> Non
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, old)
     assert e.value.code == 143
+
+
+# --- after a failure of the server ---------------------------------------------------------------
+
+
+def test_a_refusal_after_a_failure_counts_when_it_lasts(
+    server: Server, api: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For reads, writes and watches; the message is that of a true refusal."""
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    server.reply = lambda _: None
+    with pytest.raises(Transient):
+        api.get(POD, **LIMITS)
+    server.reply = lambda _: (403, b"", {})
+    for now[0] in (10.0, 69.0):
+        with pytest.raises(Transient, match=r"may not get pods .* may be temporary"):
+            api.ask(POD, **LIMITS)
+        with pytest.raises(Transient, match=r"may not list pods .* may be temporary"):
+            next(api.watch("/api/v1/namespaces/default/pods", timeout_s=5))
+    now[0] = 71.0
+    with pytest.raises(Refused):
+        api.ask(POD, **LIMITS)
+    with pytest.raises(Refused):
+        next(api.watch("/api/v1/namespaces/default/pods", timeout_s=5))
+
+
+def test_a_kept_connection_that_broke_is_a_failure(server: Server, api: ApiServer) -> None:
+    """The server may have restarted between two requests."""
+    server.reply = lambda _: (200, b"{}", {"Connection": "close"})
+    api.get(POD, **LIMITS)
+    server.reply = lambda _: (403, b"", {})
+    with pytest.raises(Transient, match="may be temporary"):
+        api.get(POD, **LIMITS)

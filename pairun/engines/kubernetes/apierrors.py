@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pairun.base.escapes import visible
-from pairun.base.retryafter import is_worth_a_retry, retry_after_s
+from pairun.base.retryafter import retry_after_s
 from pairun.errors import PairunError, Problem
 
 CONNECT_S = 10
@@ -35,20 +35,23 @@ class ClusterRefusal(PairunError):
         status: the HTTP status.
         reason: the API's reason, such as ``AlreadyExists``.
         retry_after_s: seconds to wait before a retry, if the server says so.
+        passing: whether the same request may succeed later.
     """
 
     def __init__(
-        self, problem: Problem, status: int, reason: str, retry_after_s: float = 1.0
+        self,
+        problem: Problem,
+        status: int,
+        reason: str,
+        retry_after_s: float = 1.0,
+        *,
+        passing: bool = False,
     ) -> None:
         super().__init__(problem)
         self.status = status
         self.reason = reason
         self.retry_after_s = retry_after_s
-
-    @property
-    def passing(self) -> bool:
-        """Whether the same request may succeed later."""
-        return is_worth_a_retry(self.status)
+        self.passing = passing
 
 
 class Patience:
@@ -103,7 +106,12 @@ def unreachable(server: str, why: str) -> Unreachable:
 
 
 def refusal(
-    request: Request, status: int, document: Mapping[str, Any], retry_after: str | None = None
+    request: Request,
+    status: int,
+    document: Mapping[str, Any],
+    retry_after: str | None = None,
+    *,
+    passing: bool = False,
 ) -> ClusterRefusal:
     """The error for a response with an error status.
 
@@ -112,6 +120,7 @@ def refusal(
         status: the HTTP status.
         document: the API's ``Status`` (Kubernetes API, "Status"); may be empty.
         retry_after: the response's ``Retry-After`` header, if any.
+        passing: whether the same request may succeed later.
     """
     reason = str(document.get("reason") or "")
     words = visible(str(document.get("message") or reason or f"HTTP status {status}"))[:1000]
@@ -135,10 +144,10 @@ def refusal(
         text = f"the API server refuses to {verb} {what}: {words}"
         if re.search('serviceaccount "[^"]*" not found', words):
             hint = "apply deploy/base to the namespace, or choose another account with --service-account"
-        elif is_worth_a_retry(status):
+        elif passing:
             hint = "retry later; the server has a problem"
     problem = Problem("PR788", text, hint=hint)
-    return ClusterRefusal(problem, status, reason, _pause_s(retry_after))
+    return ClusterRefusal(problem, status, reason, _pause_s(retry_after), passing=passing)
 
 
 def role_rule(group: str, resource: str, *verbs: str) -> str:

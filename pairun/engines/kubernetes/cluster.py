@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from pairun.base.refusals import Refusals
 from pairun.engines.kubernetes import apierrors
 from pairun.engines.kubernetes.apierrors import ClusterRefusal, Request, Unreachable
 
@@ -41,6 +42,7 @@ class Cluster:
         self._api = api
         self.namespace = namespace
         self.server = str(api.configuration.host)
+        self._refusals = Refusals()
 
     def path(self, api_version: str, plural: str, name: str = "", sub: str = "") -> str:
         """The path of a collection in the namespace, of one object, or of its subresource."""
@@ -128,11 +130,8 @@ class Cluster:
                 if event.get("type") == "ERROR":
                     status = event.get("object") or {}
                     code = status.get("code")
-                    raise apierrors.refusal(
-                        self._request("GET", path, "watch"),
-                        code if isinstance(code, int) else 500,
-                        status,
-                    )
+                    code = code if isinstance(code, int) else 500
+                    raise self._refusal(self._request("GET", path, "watch"), code, status)
                 yield event
             if len(rest) > MAX_RESPONSE_BYTES:
                 raise self._unreachable("a response that never ends")
@@ -243,12 +242,10 @@ class Cluster:
         except api_exception as e:
             if not e.status:
                 raise self._unreachable(str(e.reason)) from None
-            raise apierrors.refusal(
-                self._request(method, path, verb),
-                int(e.status),
-                apierrors.status_document(e.body),
-                (e.headers or {}).get("Retry-After"),
-            ) from None
+            document = apierrors.status_document(e.body)
+            retry_after = (e.headers or {}).get("Retry-After")
+            request = self._request(method, path, verb)
+            raise self._refusal(request, int(e.status), document, retry_after) from None
         except (HTTPError, OSError) as e:
             raise self._unreachable(str(e)) from None
         finally:
@@ -260,5 +257,16 @@ class Cluster:
     def _request(self, method: str, path: str, verb: str) -> Request:
         return Request(self.server, self.namespace, method, path, verb)
 
+    def _refusal(
+        self,
+        request: Request,
+        status: int,
+        document: Mapping[str, Any],
+        retry_after: str | None = None,
+    ) -> ClusterRefusal:
+        passing = self._refusals.may_pass(status)
+        return apierrors.refusal(request, status, document, retry_after, passing=passing)
+
     def _unreachable(self, why: str) -> Unreachable:
+        self._refusals.failed()
         return apierrors.unreachable(self.server, why)
