@@ -75,15 +75,16 @@ class JobObjects:
         """The Framework; None for other kinds."""
         return self.workloads[0] if self.kind.engine == "framework" and self.workloads else None
 
-    def instances(self, pods: Iterable[PodState]) -> tuple[PodState, ...]:
+    def instances(self, pods: Iterable[PodState], *, is_over: bool = False) -> tuple[PodState, ...]:
         """The instances of the job, one per role and number.
 
         Args:
             pods: the job's Pods, deleted ones included.
+            is_over: whether the job has failed; see `newest`.
         """
         if self.framework is not None:
             return framework_instances(self.framework, pods)
-        return newest(pods)
+        return newest(pods, is_over=is_over)
 
 
 class NoJob(PairunError):

@@ -40,7 +40,7 @@ class PodState:
         code: the exit code of the user's container, or None.
         restarts: restarts of its containers, plus earlier Pods.
         made: when the Pod was created (RFC 3339).
-        ended: when it ended (RFC 3339), or empty.
+        ended: when it ended, or its command (RFC 3339), or empty.
         grace_s: the grace time, in seconds.
         evicted: whether the cluster ended the Pod: eviction, preemption, a taint.
         gone: whether the Pod and its log are deleted.
@@ -76,6 +76,41 @@ class PodState:
             return 0
         return self.init_code or self.code or 1 if self.phase == "failed" else None
 
+    @property
+    def has_cause(self) -> bool:
+        """Whether it says why the Pod ended: a container's exit code, or an eviction."""
+        return self.evicted or self.code is not None or bool(self.init_code)
+
+    def seen_as(self, now: PodState) -> PodState:
+        """The state of the same Pod in a later response, which may show less than this one.
+
+        A container that has not restarted keeps its first exit code. The kubelet replaces the code
+        of a container that it has lost with 137 (``ContainerStatusUnknown``).
+        """
+        if now.restarts > self.restarts or not self.has_cause:
+            return now
+        if self.evicted and self.code is None:
+            # The exit code follows the eviction.
+            return replace(
+                now, evicted=True, phase=self.phase, reason=self.reason, ended=self.ended
+            )
+        phase = self.phase if self.phase in ENDED else now.phase
+        return replace(self, phase=phase, reason=self.reason or now.reason, gone=now.gone)
+
+    def deleted(self, *, is_plain: bool) -> PodState | None:
+        """The last state of this Pod once it is deleted; None if its controller replaces it.
+
+        Args:
+            is_plain: whether it is a plain Pod, which nothing replaces.
+        """
+        if self.phase in ENDED:
+            return replace(self, gone=True)
+        if self.has_cause:
+            return replace(
+                self, gone=True, phase="failed" if self.init_code or self.code else "succeeded"
+            )
+        return replace(self, gone=True, phase="failed", reason=DELETED) if is_plain else None
+
 
 def read_pod(pod: Mapping[str, Any]) -> PodState:
     """Read the state of an instance from its Pod."""
@@ -103,22 +138,31 @@ def read_pod(pod: Mapping[str, Any]) -> PodState:
         code=code,
         restarts=sum(int(c.get("restartCount") or 0) for c in (init, app)),
         made=str(meta.get("creationTimestamp") or ""),
-        ended=max((str(e) for e in ends if e), default="") if phase in ENDED else "",
+        ended=max((str(e) for e in ends if e), default="")
+        if phase in ENDED or code is not None
+        else "",
         grace_s=int(spec.get("terminationGracePeriodSeconds") or 0),
         evicted=eviction is not None,
         diagnosis=diagnosis(str(_ended(app).get("message") or "")),
     )
 
 
-def newest(pods: Iterable[PodState]) -> tuple[PodState, ...]:
-    """The newest Pod per role and number, sorted; its restarts include the earlier Pods."""
+def newest(pods: Iterable[PodState], *, is_over: bool = False) -> tuple[PodState, ...]:
+    """The newest Pod per role and number, sorted; its restarts include the earlier Pods.
+
+    Args:
+        pods: all Pods of a job.
+        is_over: whether the job has failed: a newer Pod that does not say why it ended does not count.
+    """
     by_instance: dict[tuple[str, int], list[PodState]] = {}
     for each in pods:
         by_instance.setdefault((each.role, each.index), []).append(each)
     return tuple(
         replace(last, restarts=sum(p.restarts for p in same) + len(same) - 1)
         for _, same in sorted(by_instance.items())
-        for last in [max(same, key=lambda p: (p.made, p.phase not in ENDED, p.uid))]
+        for last in [
+            max(same, key=lambda p: (is_over and p.has_cause, p.made, p.phase not in ENDED, p.uid))
+        ]
     )
 
 
@@ -204,7 +248,7 @@ def _phase(
         if "running" in state:
             return ("init" if container is init else "running"), ""
     if _ended(app):
-        return "stopping", ""
+        return "stopping", _failure(status, init, app) if _code(app) else ""
     if not status.get("phase") or not is_scheduled(status):
         return "pending", ""
     return "starting", ""

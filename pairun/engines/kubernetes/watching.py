@@ -23,7 +23,7 @@ from pairun.engines.kubernetes.jobobjects import (
 )
 from pairun.engines.kubernetes.jobstate import JobState, first_failure, state_of
 from pairun.engines.kubernetes.kueue import waiting_words
-from pairun.engines.kubernetes.podstates import DELETED, ENDED, PodState, read_pod
+from pairun.engines.kubernetes.podstates import PodState, read_pod
 
 WINDOW_S = 2
 """How long pairun collects changes before it computes a new state, in seconds."""
@@ -93,22 +93,22 @@ def follow(cluster: Cluster, name: str, engine: str | None = None) -> Iterator[J
     job = find(cluster, name, engine)
     patience = Patience()
     pods: dict[str, PodState] = {}
-    deleted: dict[str, PodState] = {}
     version = ""
     while True:
         try:
             if not version:
-                pods, version = _listed(cluster, job)
-            state = state_of(
-                job, cluster.namespace, job.instances([*deleted.values(), *pods.values()])
-            )
+                version = _listed(cluster, job, pods)
+            state = state_of(job, cluster.namespace, job.instances(pods.values()))
+            if state.state == "failed":
+                instances = job.instances(pods.values(), is_over=True)
+                state = state_of(job, cluster.namespace, instances)
             state = _explained(cluster, job, state)
             patience.answered()
             yield state
             if state.ended:
                 return
-            version = _changed(cluster, job, pods, deleted, version)
-            job = _again(cluster, job, deleted or not pods)
+            version = _changed(cluster, job, pods, version)
+            job = _again(cluster, job, not pods or any(each.gone for each in pods.values()))
         except (ClusterRefusal, Unreachable) as e:
             version = ""
             if isinstance(e, ClusterRefusal) and e.status == 410:
@@ -135,31 +135,26 @@ def _again(cluster: Cluster, job: JobObjects, some_deleted: object) -> JobObject
     return replace(job, workloads=(workload,))
 
 
-def _listed(cluster: Cluster, job: JobObjects) -> tuple[dict[str, PodState], str]:
-    """The Pods by uid, and the resource version from which to watch them."""
-    pods: dict[str, PodState] = {}
+def _listed(cluster: Cluster, job: JobObjects, pods: dict[str, PodState]) -> str:
+    """Update the Pods from a list; return the resource version from which to watch them."""
+    listed: set[str] = set()
     version = ""
     for page in cluster.pages(cluster.path("v1", "pods"), job.selector):
         version = str(page["metadata"]["resourceVersion"])
-        pods |= {each.uid: each for each in map(read_pod, page.get("items") or ())}
-    return pods, version
+        listed |= {_see(pods, pod).uid for pod in page.get("items") or ()}
+    for uid in pods.keys() - listed:
+        _lose(job, pods, uid)
+    return version
 
 
-def _changed(
-    cluster: Cluster,
-    job: JobObjects,
-    pods: dict[str, PodState],
-    deleted: dict[str, PodState],
-    version: str,
-) -> str:
+def _changed(cluster: Cluster, job: JobObjects, pods: dict[str, PodState], version: str) -> str:
     """Update the Pods from a watch for some seconds.
 
     Args:
         cluster: the namespace.
         job: the job.
-        pods: the existing Pods, by uid.
-        deleted: Pods that ended or were evicted before they were deleted: only their last state
-                says why a job failed.
+        pods: the Pods by uid. Deleted ones that say why they ended remain: only their last state
+            says why a job failed.
         version: the resource version of `pods`.
 
     Returns:
@@ -168,25 +163,27 @@ def _changed(
     path = cluster.path("v1", "pods")
     for event in cluster.watch(path, job.selector, version, WINDOW_S):
         pod = event.get("object") or {}
-        meta = pod.get("metadata") or {}
-        version = str(meta.get("resourceVersion") or version)
-        if event.get("type") == "DELETED":
-            pods.pop(str(meta.get("uid")), None)
-            if (last := _last_state(job, pod)) is not None:
-                deleted[last.uid] = last
-        elif event.get("type") in ("ADDED", "MODIFIED"):
-            each = read_pod(pod)
-            pods[each.uid] = each
+        version = str((pod.get("metadata") or {}).get("resourceVersion") or version)
+        if event.get("type") in ("ADDED", "MODIFIED", "DELETED"):
+            each = _see(pods, pod)
+            if event["type"] == "DELETED":
+                _lose(job, pods, each.uid)
     return version
 
 
-def _last_state(job: JobObjects, pod: Mapping[str, Any]) -> PodState | None:
-    """The last state of a deleted Pod; None if a controller replaces the Pod."""
-    last = replace(read_pod(pod), gone=True)
-    if last.phase in ENDED:
-        return last
-    # Kubernetes does not replace a plain Pod.
-    return replace(last, phase="failed", reason=DELETED) if job.kind is POD else None
+def _see(pods: dict[str, PodState], pod: Mapping[str, Any]) -> PodState:
+    """Add what a response shows of a Pod to what earlier ones showed."""
+    now = read_pod(pod)
+    before = pods.get(now.uid, now)
+    pods[now.uid] = before.seen_as(now)
+    return now
+
+
+def _lose(job: JobObjects, pods: dict[str, PodState], uid: str) -> None:
+    """Keep the last state of a deleted Pod, if it says why the Pod ended."""
+    last = pods.pop(uid).deleted(is_plain=job.kind is POD)
+    if last is not None:
+        pods[uid] = last
 
 
 def follow_for(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
 from pairun.engines.kubernetes import apierrors
 from pairun.engines.kubernetes.apierrors import ClusterRefusal, Unreachable
+from pairun.errors import PairunError
 from tests.engines.kubernetes.samples import (
     PODS,
     TOKEN,
@@ -58,3 +60,23 @@ def test_a_silent_server_is_given_up(serve: Serve, monkeypatch: pytest.MonkeyPat
         cluster.get(PODS)
     let_go.set()
     assert "it sends nothing" in str(e.value)
+
+
+def test_a_refusal_after_an_outage_may_pass_for_a_while(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A restarted server loads the rights late; a first refusal without a failure counts at once."""
+    answers = iter([status(403), None, status(403), status(503), status(403), status(401)])
+    cluster, _ = serve(lambda *_: next(answers))
+    now = time.monotonic()
+    with monkeypatch.context() as clock:
+        clock.setattr(time, "monotonic", lambda: now)
+        for seconds, passing in ((0, False), (1, None), (2, True), (50, True), (90, True)):
+            now += seconds
+            with pytest.raises(PairunError) as e:
+                cluster.get("/version")
+            assert getattr(e.value, "passing", None) is passing
+        now += 61
+        with pytest.raises(ClusterRefusal) as e:
+            cluster.get("/version")
+        assert not e.value.passing

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pairun.engines.kubernetes import watching
+from pairun.engines.kubernetes.podstates import read_pod
 from pairun.errors import PairunError
+from tests.conftest import SHARED
 from tests.engines.kubernetes.samples import (
     EVICTED,
     EVICTION,
@@ -143,3 +146,130 @@ def test_a_job_that_is_deleted_is_gone(serve: Serve) -> None:
     with pytest.raises(PairunError) as e:
         list(watching.follow(cluster, "mnist"))
     assert ids(e) == ["PR789"]
+
+
+class Recorded:
+    """A recorded Job on Kubernetes 1.32, with an outage of its API server.
+
+    Each watch shows the next event of a Pod. The outage begins after ``seen`` events, and lasts until
+    the recording has ended.
+
+    Args:
+        name: the Job.
+        seen: how many events of Pods come before the outage.
+        left: what of the last state of the Pods is there after the outage.
+    """
+
+    def __init__(self, name: str, seen: int, left: Callable[[list[Any]], list[Any]]) -> None:
+        self._name, self._seen, self._left = name, seen, left
+        self._events = list(recorded(name))
+        self._next = self._broken = 0
+        self.pods: dict[str, Any] = {}
+        self.job: dict[str, Any] = {}
+        self._play()
+
+    def _play(self) -> dict[str, Any] | None:
+        """Move to the next event of a Pod, and return it."""
+        while self._next < len(self._events):
+            event = self._events[self._next]
+            self._next += 1
+            thing = event["object"]
+            if thing["kind"] == "Job":
+                self.job = thing
+            else:
+                self.pods[thing["metadata"]["uid"]] = thing
+                if event["type"] == "DELETED":
+                    del self.pods[thing["metadata"]["uid"]]
+                return event
+        return None
+
+    def __call__(self, _: str, path: str, query: dict[str, str], __: Any) -> Answer:
+        """Answer."""
+        if path == PODS and "watch" in query and not self._broken:
+            self._seen -= 1
+            if self._seen > 0 and (event := self._play()):
+                return 200, json.dumps(event).encode() + b"\n"
+            self._broken = 1
+            while self._play():
+                pass
+            self.pods = {p["metadata"]["uid"]: p for p in self._left([*self.pods.values()])}
+        if self._broken in (1, 2):
+            self._broken += 1
+            return None if self._broken == 2 else status(403, "Forbidden", "cannot list")
+        if path == PODS:
+            items = (
+                b""
+                if "watch" in query
+                else {"items": [*self.pods.values()], "metadata": {"resourceVersion": "1"}}
+            )
+            return 200, items
+        if path.endswith("/jobs"):
+            return 200, {"items": [self.job], "metadata": {}}
+        if path.endswith(f"/jobs/{self._name}"):
+            return 200, self.job
+        return status(404, "NotFound", "not found")
+
+
+def recorded(name: str) -> Iterator[dict[str, Any]]:
+    """The recorded events of a Job and its Pods."""
+    path = SHARED / "kubernetes" / "observed" / "1.32" / "01-jobs" / "conversation.jsonl"
+    for line in path.read_text().splitlines():
+        event = json.loads(line).get("event")
+        meta = event["object"]["metadata"] if event else {}
+        if event and event["type"] != "BOOKMARK" and f"{meta.get('name')}-".startswith(f"{name}-"):
+            meta.setdefault("labels", {})["pairun/job"] = name
+            yield event
+
+
+def first_code(name: str) -> int:
+    """How many events of Pods there are up to the first exit code."""
+    pods = [e["object"] for e in recorded(name) if e["object"]["kind"] == "Pod"]
+    return next(n for n, each in enumerate(pods, 1) if read_pod(each).code)
+
+
+def nothing(_: list[Any]) -> list[Any]:
+    """The Pods are gone."""
+    return []
+
+
+def unknown(pods: list[Any]) -> list[Any]:
+    """The kubelet has lost the containers, and writes the code of a SIGKILL."""
+    lost = {"exitCode": 137, "reason": "ContainerStatusUnknown"}
+    for each in pods:
+        for container in each["status"]["containerStatuses"]:
+            container["state"] = {"terminated": lost}
+    return pods
+
+
+def replaced(pods: list[Any]) -> list[Any]:
+    """The Job's controller has created Pods that never began."""
+    for each in pods:
+        each["metadata"] |= {
+            "uid": f"new-{each['metadata']['uid']}",
+            "creationTimestamp": "2027-01-01T00:00:00Z",
+        }
+        each["status"] = {"phase": "Pending"}
+    return pods
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("name", "later", "left"),
+    [
+        (name, later, left)
+        for name in ("fail0", "fail2")
+        for later in (0, 1, 3, 99)
+        for left in (nothing, list, unknown, replaced)
+        # What was never seen of the last attempt's Pod cannot win.
+        if left is not unknown or name == "fail0" or later == 99
+    ],
+)
+def test_a_code_once_seen_wins(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, name: str, later: int, left: Any
+) -> None:
+    """What is left of the Pods after an outage does not change the job's exit code."""
+    monkeypatch.setattr(watching, "WINDOW_S", 0)
+    cluster, _ = serve(Recorded(name, first_code(name) + later, left))
+    *_, last = watching.follow(cluster, name)
+    assert (last.state, last.exit_code) == ("failed", 7)
+    assert "the command ended with 7" in last.because
