@@ -1,0 +1,140 @@
+"""A real API server that is killed and started again while clients with few rights ask it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from pairun.base.refusals import Refusals
+from pairun.engines.kubernetes.apierrors import ClusterRefusal, Patience, Unreachable
+from pairun.engines.kubernetes.kubeconfig import Access, connect
+from pairun.module import Permanent, TimedOut, Transient
+from pairun.net.apiserver import ApiServer
+from pairun.secrets.vault import Vault
+from tests.node.api import Api
+
+CLIENTS = 12
+OTHER_BINDINGS = 300
+
+
+@pytest.fixture
+def namespace(api_server: Mapping[str, str]) -> str:
+    """A namespace in which the limited account may list Pods, among many other RoleBindings."""
+    api = Api(api_server["LAB_API_URL"], api_server["LAB_API_CA"], api_server["LAB_ADMIN_TOKEN"])
+    name = f"restart-{uuid.uuid4().hex[:8]}"
+    api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{name}"
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]
+    api.create(f"{rbac}/roles", {"metadata": {"name": "reader"}, "rules": rules})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
+    user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User"}
+    for number in range(OTHER_BINDINGS):
+        subjects = [{**user, "name": f"user-{number}-{n}"} for n in range(20)]
+        bound = {"metadata": {"name": f"other-{number}"}, "roleRef": role, "subjects": subjects}
+        api.create(f"{rbac}/rolebindings", bound)
+    subjects = [{**user, "name": "limited"}]
+    bound = {"metadata": {"name": "limited"}, "roleRef": role, "subjects": subjects}
+    api.create(f"{rbac}/rolebindings", bound)
+    return name
+
+
+class Client(threading.Thread):
+    """Asks until it has got an answer after an outage; keeps what ended it otherwise."""
+
+    def __init__(self, ask: Callable[[], object]) -> None:
+        super().__init__(daemon=True)
+        self._ask = ask
+        self.error: Exception | None = None
+        self.outages = self.refused = 0
+        self.asked = threading.Event()
+
+    def run(self) -> None:
+        """Ask."""
+        answers = 0
+        while answers < 20:
+            try:
+                self._ask()
+                self.asked.set()
+                answers += bool(self.outages)
+            except (Transient, TimedOut, Unreachable) as e:
+                self.outages += 1
+                self.refused += "may be temporary" in str(e)
+            except ClusterRefusal as e:
+                self.refused += e.status == 403
+                if not e.passing:
+                    self.error = e
+                    return
+            except Exception as e:  # noqa: BLE001 - the test looks at it
+                self.error = e
+                return
+
+
+def test_a_restart_refuses_nobody_for_good(
+    lab: Callable[..., str], api_server: Mapping[str, str], namespace: str, tmp_path: Path
+) -> None:
+    """Each client goes on through the restart; one without any right is refused at once before."""
+    token = tmp_path / "token"
+    token.write_text(api_server["LAB_LIMITED_TOKEN"])
+    path = f"/api/v1/namespaces/{namespace}/pods"
+
+    def in_pod() -> Callable[[], object]:
+        server = ApiServer(
+            api_server["LAB_API_URL"], str(token), api_server["LAB_API_CA"], Refusals()
+        )
+        return lambda: server.ask(path, timeout_s=10, max_bytes=1 << 20)
+
+    def on_command_line() -> Callable[[], object]:
+        access = Access(api_server["LAB_LIMITED_KUBECONFIG"], None, namespace)
+        cluster, patience = connect(access, Vault()), Patience()
+
+        def ask() -> None:
+            try:
+                cluster.get(path)
+            except (ClusterRefusal, Unreachable) as e:
+                patience.bear(e)
+                raise
+            patience.answered()
+
+        return ask
+
+    stranger = ApiServer(
+        api_server["LAB_API_URL"], str(token), api_server["LAB_API_CA"], Refusals()
+    )
+    with pytest.raises(Permanent, match="may not list pods"):
+        stranger.ask("/api/v1/namespaces/default/pods", timeout_s=10, max_bytes=1 << 20)
+    clients = [Client(make()) for make in (in_pod, on_command_line) for _ in range(CLIENTS // 2)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        assert client.asked.wait(30), client.error
+    killed = Path("/proc", str(_pid(api_server["LAB_API_URL"])))
+    os.kill(int(killed.name), signal.SIGKILL)
+    while killed.exists():  # the laboratory takes a zombie for a living server
+        clients[0].join(0.1)
+    lab("api", "up")
+    end = time.monotonic() + 90
+    for client in clients:
+        client.join(max(0, end - time.monotonic()))
+    assert [client.error for client in clients] == [None] * CLIENTS
+    assert all(client.outages and not client.is_alive() for client in clients)
+    print("false refusals:", sum(client.refused for client in clients))
+
+
+def _pid(url: str) -> int:
+    """The process of the API server."""
+    port = re.escape(url.rpartition(":")[2])
+    for proc in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            argv = (proc / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            if argv[0].endswith("kube-apiserver") and re.search(rf"secure-port={port}", str(argv)):
+                return int(proc.name)
+    raise AssertionError("no API server runs")
