@@ -56,9 +56,6 @@ def run(args: argparse.Namespace) -> int:
         if args.follow:
             sys.stdout.flush()
 
-    reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="backslashreplace")
     if args.follow:
         follow_logs(cluster, args.name, selection, show, say)
         return 0

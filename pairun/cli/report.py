@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import os
 import re
@@ -134,8 +133,6 @@ OBJECT_NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
 def _print(instances: Sequence[InstancePast], *, blame: bool) -> None:
     if not instances:
         return
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
     text = JournalText(sys.stdout)
     if blame:
         print_blame(text, instances)

@@ -33,13 +33,12 @@ def speak_everywhere() -> None:
     """Make standard output accept every character, in any locale.
 
     On a terminal, characters that it cannot show become escapes; files and pipes get UTF-8, as
-    manifests and JSON require.
+    manifests and JSON require. Half of a surrogate pair, which foreign JSON may contain, becomes an
+    escape that is valid in JSON.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        if sys.stdout.isatty():
-            sys.stdout.reconfigure(errors="backslashreplace")
-        else:
-            sys.stdout.reconfigure(encoding="utf-8")
+        encoding = None if sys.stdout.isatty() else "utf-8"
+        sys.stdout.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
 def unwritable(e: OSError) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -62,3 +64,12 @@ def test_a_locale_without_our_characters(shell: Shell) -> None:
     said = shell.process("--dry-run", "--full", "job.yaml", env={"PYTHONIOENCODING": "iso-8859-1"})
     assert said.code == 0, said.err
     assert "\N{MIDDLE DOT}" in said.out
+
+
+def test_half_of_a_surrogate_pair_becomes_an_escape() -> None:
+    """Foreign JSON can name a character that UTF-8 cannot; the output remains valid JSON."""
+    program = (
+        "from pairun.cli.streams import speak_everywhere\nspeak_everywhere()\nprint('\"\\ud800ä\"')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
+    assert (done.stdout, done.stderr) == ('"\\ud800ä"\n'.encode(), b"")
