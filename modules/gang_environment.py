@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from pairun.module import (
     cluster_path,
     define,
     no_change,
+    parse_json,
     unknown,
     will_change,
 )
@@ -115,7 +115,7 @@ def _hosts(ctx: Context) -> tuple[list[str], int]:
     """
     path = cluster_path(ctx)
     try:
-        cluster: Any = json.loads(ctx.read_file(path, _MAX_BYTES) or b"{}")
+        cluster: Any = parse_json(ctx.read_file(path, _MAX_BYTES) or b"{}")
         own = (cluster["own"]["role"], cluster["own"]["index"])
         members = [
             ((role["fc_name"], instance["index"]), instance.get("host_ip"))

@@ -18,6 +18,7 @@ from pairun.module import (
     arg,
     define,
     no_change,
+    parse_json,
     will_change,
 )
 
@@ -75,7 +76,7 @@ class StorageConfig(StateModule):
 
     def _allowed(self) -> list[str]:
         try:
-            allowed = json.loads(self.allowed or "[]")
+            allowed = parse_json(self.allowed or "[]", strict=True)
         except ValueError:
             allowed = None
         if not isinstance(allowed, list):
@@ -104,8 +105,10 @@ class StorageConfig(StateModule):
             message = f"there is no secret {name} in the namespace {self.namespace}"
             raise Permanent(message, fault="platform", hint=_GRANT)
         try:
-            data = json.loads(body).get("data") or {}
-            records = {n: json.loads(base64.b64decode(text)) for n, text in data.items()}
+            data = parse_json(body).get("data") or {}
+            records = {
+                n: parse_json(base64.b64decode(text), strict=True) for n, text in data.items()
+            }
         except (ValueError, TypeError, AttributeError):
             records = {"": None}
         if not all(isinstance(v, dict) for v in records.values()):
@@ -122,8 +125,7 @@ class StorageConfig(StateModule):
         data, _ = self.probe(ctx)
         ctx.make_dir(posixpath.dirname(self.path), 0o700)
         ctx.write_file(self.path, data, 0o600)
-        count = len(json.loads(data))
-        return Result(message=f"{count} to mount")
+        return Result(message=f"{len(parse_json(data))} to mount")
 
 
 def _listed(record: Record, key: str, name: str) -> list[Record]:

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 
-from pairun.module import Context
+from pairun.module import Context, parse_json
 
 from .members import Look, Member, all_members, own_member
 from .objects import read_framework, with_addresses
@@ -44,7 +44,7 @@ class LocalBackend:
             if f"{member}.json" not in announced:
                 continue
             try:
-                content = json.loads(self._ctx.read_file(self._file(member)) or b"")
+                content = parse_json(self._ctx.read_file(self._file(member)) or b"")
                 address = {key: content[key] for key in ("podUID", "podIP", "podHostIP")}
             except (ValueError, KeyError, TypeError):
                 continue

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pairun.module import Context, Peer, Permanent
+from pairun.module import Context, Peer, Permanent, parse_json
 
 from .members import Member
 
@@ -34,8 +33,8 @@ def parse_object(data: bytes, what: str) -> Object:
         Permanent: it is not one.
     """
     try:
-        parsed = json.loads(data)
-    except (ValueError, RecursionError) as e:
+        parsed = parse_json(data)
+    except ValueError as e:
         raise Permanent(f"{what} is not JSON: {e}", fault="platform") from e
     if not isinstance(parsed, dict):
         raise Permanent(f"{what} is not an object of Kubernetes", fault="platform")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pairun.module import RESTARTS, Context, Permanent, Result
+from pairun.module import RESTARTS, Context, Permanent, Result, parse_json
 
 from .objects import MAX_BYTES, Object, task_attempts
 from .pods import PodsBackend
@@ -62,7 +62,7 @@ def _renew(ctx: Context, addresses: Mapping[tuple[str, int], Object]) -> dict[st
     path, target = (os.path.join(ctx.pai_dir, *parts) for parts in (_CLUSTER, _MOVED))
     moved: dict[str, str] = {}
     try:
-        cluster: Any = json.loads(ctx.read_file(path, MAX_BYTES) or b"{}")
+        cluster: Any = parse_json(ctx.read_file(path, MAX_BYTES) or b"{}")
         for role in cluster["roles"]:
             for instance in role["instances"]:
                 now = addresses.get((role["fc_name"], instance["index"]), {})

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any, NamedTuple
 
-from pairun.module import Context, FileStat, Permanent
+from pairun.module import Context, FileStat, Permanent, parse_record
 
 from .items import Item, host_of
 
@@ -38,27 +37,20 @@ def look(ctx: Context, item: Item) -> Target:
     if item.unpack:
         marker, empty = None, False
         if stat is not None and stat.kind == "directory":
-            marker = _parsed(_marker_text(ctx, item))
+            marker = _marker(ctx, item)
             empty = not ctx.list_dir(item.path)
         return Target(stat, None, marker, empty)
     comparable = item.sha256 is not None and stat is not None and stat.kind == "file"
     return Target(stat, ctx.digest(item.path) if comparable else None, None, empty=False)
 
 
-def _marker_text(ctx: Context, item: Item) -> bytes:
+def _marker(ctx: Context, item: Item) -> dict[str, Any] | None:
     path = os.path.join(item.path, MARKER)
     stat = ctx.stat(path)
     if stat is None or stat.kind != "file" or stat.size > _MARKER_BYTES:
-        return b""
-    return ctx.read_file(path, _MARKER_BYTES) or b""
-
-
-def _parsed(text: bytes) -> dict[str, Any] | None:
-    try:
-        marker = json.loads(text)
-    except (ValueError, RecursionError):
         return None
-    return marker if isinstance(marker, dict) and marker.get("schema") == 1 else None
+    marker = parse_record(ctx.read_file(path, _MARKER_BYTES) or b"")
+    return marker if marker is not None and marker.get("schema") == 1 else None
 
 
 def difference(item: Item, target: Target) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, NamedTuple, Never
@@ -20,6 +19,7 @@ from pairun.module import (
     Transient,
     is_link_local,
     is_worth_a_retry,
+    parse_record,
     retry_after_s,
     reveal,
 )
@@ -413,8 +413,4 @@ def _with_name(message: str, url: str, who: str) -> str:
 
 def _json_object(answer: Fetched) -> dict[str, Any]:
     """The JSON object in an answer; empty if it contains none."""
-    try:
-        document = json.loads(answer.body)
-    except (ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) and answer.status == 200 else {}
+    return (parse_record(answer.body) if answer.status == 200 else None) or {}

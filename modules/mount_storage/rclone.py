@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import posixpath
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from pairun.module import (
     Context,
@@ -17,6 +15,7 @@ from pairun.module import (
     Secret,
     TimedOut,
     Transient,
+    parse_record,
     reveal,
 )
 
@@ -227,8 +226,5 @@ def _rclone_failed(storage: Storage, output: str) -> Failure:
 
 
 def _is_dirty(data: bytes | None) -> bool:
-    try:
-        item: Any = json.loads(data or b"{}")
-    except ValueError:
-        return True  # rclone is writing it
-    return bool(isinstance(item, dict) and item.get("Dirty"))
+    item = parse_record(data or b"{}")
+    return item is None or bool(item.get("Dirty"))  # None: rclone is writing it

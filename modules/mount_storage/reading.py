@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
 
-from pairun.module import Context, Permanent
+from pairun.module import Context, Permanent, parse_json
 
 from .fields import CONTROL, PLACES, Value, shared_mount_points, storage_problems
 from .storage import Storage
@@ -26,7 +25,7 @@ def read_file(ctx: Context, path: str) -> list[dict[str, Value]] | None:
         return None
     try:
         storages = [
-            {n: _expanded(ctx, n, v) for n, v in fields.items()} for fields in json.loads(data)
+            {n: _expanded(ctx, n, v) for n, v in fields.items()} for fields in parse_json(data)
         ]
         problems = [
             s

@@ -19,6 +19,7 @@ from pairun.module import (
     Verdict,
     arg,
     define,
+    parse_json,
     reveal,
     unknown,
 )
@@ -67,7 +68,7 @@ class OpenpaiPlugin(StateModule):
         """The texts are JSON, and the program is inside the folder."""
         for name in ("parameters", "user_extension"):
             try:
-                json.loads(reveal(getattr(self, name)))
+                parse_json(reveal(getattr(self, name)))
             except ValueError:
                 yield f"'{name}' must be JSON"
         parts = self.program.split("/")
@@ -136,9 +137,9 @@ class OpenpaiPlugin(StateModule):
         """The configuration in OpenPAI's form; the public one omits values with secrets."""
         config: dict[str, Any] = {"plugin": self.plugin, "failurePolicy": self.failure_policy}
         if not (public and isinstance(self.parameters, Secret)):
-            config["parameters"] = json.loads(reveal(self.parameters))
+            config["parameters"] = parse_json(reveal(self.parameters))
         if not public:
-            config["user_extension"] = json.loads(reveal(self.user_extension))
+            config["user_extension"] = parse_json(reveal(self.user_extension))
         return config
 
     def _keep(self, ctx: Context, path: str) -> bool:

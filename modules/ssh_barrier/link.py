@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from pairun.module import Context, Talk, format_duration
+from pairun.module import Context, Talk, format_duration, parse_json
 
 from .peers import Peer
 
@@ -80,7 +78,7 @@ class Link:
             self.here, self.trouble, self.failed = True, "", False
         elif self.here and line.startswith("{"):
             try:
-                self.state = json.loads(line)
+                self.state = parse_json(line)
             except ValueError:
                 self.trouble = "its answer is invalid"
         elif self.here:

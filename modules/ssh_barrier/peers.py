@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pairun.module import Context, Permanent, Skip, cluster_path
+from pairun.module import Context, Permanent, Skip, cluster_path, parse_json
 
 _MAX_CLUSTER = 256 * 1024 * 1024
 _FAN_OUT = 16
@@ -30,7 +29,7 @@ def all_peers(ctx: Context) -> tuple[list[Peer], int]:
     """
     path = cluster_path(ctx)
     try:
-        cluster: Mapping[str, Any] = json.loads(ctx.read_file(path, _MAX_CLUSTER) or b"{}")
+        cluster: Mapping[str, Any] = parse_json(ctx.read_file(path, _MAX_CLUSTER) or b"{}")
         own, own_rank = cluster["own"], -1
         peers: list[Peer] = []
         for role in cluster["roles"]:

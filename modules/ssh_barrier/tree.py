@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from pairun.module import Context, TimedOut, format_duration
+from pairun.module import Context, TimedOut, format_duration, parse_record
 
 from .link import LOOK_S, Link, Missing
 from .peers import Peer, children, descendants
@@ -83,7 +83,7 @@ class Tree:
                 self._ctx.write_file(os.path.join(self._folder, "open"), b"")
                 continue
             if failed := self._ctx.read_file(os.path.join(self._folder, "failed"), 1024 * 1024):
-                missing = json.loads(failed)
+                missing = parse_record(failed) or missing
                 self._refuse(missing)
                 raise self._late(missing)
             if self._ctx.now() - self._began > self._limit_s:

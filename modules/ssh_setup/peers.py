@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pairun.module import Context, Permanent, cluster_path
+from pairun.module import Context, Permanent, cluster_path, parse_json
 
 MAX_BYTES = 256 * 1024 * 1024
 
@@ -28,7 +27,7 @@ def instances(ctx: Context) -> Iterator[tuple[Mapping[str, Any], Mapping[str, An
     """
     path = cluster_path(ctx)
     try:
-        roles = json.loads(ctx.read_file(path, MAX_BYTES) or b'{"roles": []}')["roles"]
+        roles = parse_json(ctx.read_file(path, MAX_BYTES) or b'{"roles": []}')["roles"]
         for role in roles:
             for instance in role["instances"]:
                 yield role, instance

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pairun
+from pairun.base.foreignjson import parse_record
 from pairun.base.paths import built_in_folder
 from pairun.diagnose.table import Table
 from pairun.secrets.vault import Vault
@@ -83,10 +84,10 @@ def _kept(path: str, made_of: str) -> dict[str, Any] | None:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
                 return None
-            kept = json.loads(file.read(_MAX_BYTES))
-    except (OSError, ValueError, RecursionError):
+            kept = parse_record(file.read(_MAX_BYTES))
+    except OSError:
         return None
-    if not isinstance(kept, dict) or kept.get("made_of") != made_of:
+    if kept is None or kept.get("made_of") != made_of:
         return None
     data = kept.get("table")
     return data if isinstance(data, dict) else None

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Union
 
 from pairun.base.durations import DURATION_PATTERN
+from pairun.base.foreignjson import parse_record
 from pairun.base.records import REQUIRED, fields
 from pairun.module import Duration, Mode, Module, Secret, format_duration, parse_duration
 from pairun.secrets.shapes import is_secret_key
@@ -297,13 +298,7 @@ def _secret_mapping(value: object) -> dict[str, Secret | None] | None:
     """
     if not isinstance(value, Secret):
         return None
-    import json
-
-    try:
-        inner = json.loads(value.reveal())
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(inner, dict):
+    if (inner := parse_record(value.reveal())) is None:
         return None
     return {
         k: None if v is None else Secret(v if isinstance(v, str) else json.dumps(v))

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
+from pairun.base.foreignjson import parse_record
 from pairun.base.records import field, record
 from pairun.module import FAILURE_KINDS, FailureKind, Fault
 
@@ -156,11 +157,7 @@ def read_line(line: bytes) -> Line:
     Raises:
         BadResult: it is none of these records, or has an invalid field.
     """
-    try:
-        data = json.loads(line)
-    except (ValueError, RecursionError) as e:
-        raise BadResult("a line is not JSON") from e
-    if isinstance(data, dict) and len(data) == 1:
+    if len(data := parse_record(line) or {}) == 1:
         ((kind, fields),) = data.items()
         if kind == "Report" and isinstance(fields, dict):
             return checked_report(fields)

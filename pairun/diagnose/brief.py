@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 
+from pairun.base.foreignjson import parse_json
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE, UNKNOWN
 from pairun.diagnose.diagnosis import FORBIDDING, Diagnosis, Evidence
@@ -40,8 +40,8 @@ _WHOSE = {
 def parse_table(packed: bytes) -> Table | None:
     """Parse a table of rules that init wrote: JSON, compressed by zlib; None if it is not usable."""
     try:
-        return Table(json.loads(zlib.decompressobj().decompress(packed, _TABLE_BYTES)))
-    except (RecursionError, ValueError, KeyError, TypeError, AttributeError, zlib.error):
+        return Table(parse_json(zlib.decompressobj().decompress(packed, _TABLE_BYTES)))
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
         return None
 
 

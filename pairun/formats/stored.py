@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pairun.base.foreignjson import parse_json
 from pairun.errors import PairunError, Place, Problem, Source
 from pairun.playbook.document.reading import MAX_BYTES, load_bytes, read_text
 
@@ -114,10 +115,8 @@ def _parsed(text: str, file: str) -> Any:
     """A document that may be a Kubernetes object, as plain data; None for others."""
     if _JSON_OBJECT.match(text):
         try:
-            return json.loads(text)
-        except RecursionError:
-            raise PairunError(Problem("PR104", f"{file} is nested too deeply")) from None
-        except ValueError as e:
+            return parse_json(text, strict=True)
+        except json.JSONDecodeError as e:
             return _nearly_json(text, file, e)
     if not text.lstrip().startswith("{") and _YAML_OBJECT.search(text):
         return _yaml(text, file) if len(text) <= MAX_BYTES else None
@@ -139,7 +138,7 @@ def _yaml(text: str, file: str) -> Any:
         raise PairunError(Problem("PR735", message, hint=hint)) from None
 
 
-def _nearly_json(text: str, file: str, error: ValueError) -> Any:
+def _nearly_json(text: str, file: str, error: json.JSONDecodeError) -> Any:
     """Read YAML that looks like JSON, such as JSON with an extra comma; else report the error."""
     if len(text) <= MAX_BYTES:
         try:
@@ -148,11 +147,9 @@ def _nearly_json(text: str, file: str, error: ValueError) -> Any:
             # For a file that is not a Framework, the reader of job files has a better message.
             if API_VERSION not in text and '"Framework"' not in text:
                 return None
-    place, what = None, str(error)
-    if isinstance(error, json.JSONDecodeError):
-        place = Place(_silent(text, file), error.lineno, error.colno)
-        cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
-        what = "it ends too early" if cut else error.msg
+    place = Place(_silent(text, file), error.lineno, error.colno)
+    cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
+    what = "it ends too early" if cut else error.msg
     hint = "check that the file is complete: kubectl get framework NAME -o json > FILE"
     raise PairunError(Problem("PR736", f"{file} is not JSON: {what}", place, hint))
 

@@ -37,9 +37,10 @@ import errno
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from pairun.base.foreignjson import parse_record
 from pairun.handover.door import Door
 
 SCHEMA = 1
@@ -122,15 +123,12 @@ def read_journal(path: str) -> list[Record]:
         lines = door.read(path).decode("utf-8", "replace").split("\n")
     except OSError:
         return []
-    records = []
-    for line in lines:
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict) and record.get("schema") == SCHEMA:
-            records.append(record)
-    return records
+    return records_of(lines)
+
+
+def records_of(lines: Iterable[bytes | str]) -> list[Record]:
+    """The records in lines of a journal; incomplete and invalid lines are skipped."""
+    return [r for r in map(parse_record, lines) if r is not None and r.get("schema") == SCHEMA]
 
 
 def _open(door: Door, path: str) -> int:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from io import BufferedReader
 
 from pairun.handover.door import Door
-from pairun.handover.journal import SCHEMA, Record
+from pairun.handover.journal import Record, records_of
 
 READ_BYTES = 256 * 1024
 """How many bytes of a journal one call reads."""
@@ -46,18 +45,10 @@ class JournalTail:
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > MAX_RECORD:
             self._rest = b""
-        return [record for line in lines if (record := _record(line)) is not None]
+        return records_of(lines)
 
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-def _record(line: bytes) -> Record | None:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) and record.get("schema") == SCHEMA else None

@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from pairun.base.foreignjson import parse_record
 from pairun.handover.door import Door
 from pairun.handover.journal import Record
 
@@ -78,10 +79,8 @@ class LogJournal:
     def _records(self, data: bytes) -> Iterator[Record]:
         for line in data.decode("utf-8", "replace").split("\n"):
             # The command can write to the file: an invalid line must not end the phase.
-            with contextlib.suppress(ValueError, RecursionError):
-                record = json.loads(line)
-                if isinstance(record, dict) and record.get("type") != "progress":
-                    yield self._mask(record)
+            if (record := parse_record(line)) is not None and record.get("type") != "progress":
+                yield self._mask(record)
 
 
 def is_journal_line(line: str) -> bool:

@@ -5,14 +5,13 @@ The names are an interface: each keeps its meaning, its unit and its labels.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from pairun.base.paths import journal_file, metrics_file
 from pairun.handover.door import Door
-from pairun.handover.journal import SCHEMA
+from pairun.handover.journal import records_of
 
 MAX_JOURNAL_BYTES = 4 << 20
 """The largest journal that a phase sums up at its end; `pairun report` has no such limit."""
@@ -196,15 +195,5 @@ def write_metrics(door: Door, env: Mapping[str, str]) -> None:
     """
     lines = door.read(journal_file(door.root, env), MAX_JOURNAL_BYTES).splitlines()
     totals = Totals()
-    totals.add(_records(lines))
+    totals.add(records_of(lines))
     door.write(metrics_file(door.root, env), totals.text().encode())
-
-
-def _records(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
-    for line in lines:
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(record, dict) and record.get("schema") == SCHEMA:
-            yield record

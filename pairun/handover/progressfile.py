@@ -10,6 +10,7 @@ import os
 import time
 from typing import NamedTuple
 
+from pairun.base.foreignjson import parse_record
 from pairun.handover.door import Door
 
 NAME = "progress.json"
@@ -75,11 +76,8 @@ def read_progress(door: Door, folder: str) -> NotedProgress | None:
 
 def parse_progress(text: bytes) -> NotedProgress | None:
     """Parse the file; None if it is invalid: the user's code may write to it, too."""
-    try:
-        data = json.loads(text[:MAX_BYTES])
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+    data = parse_record(text[:MAX_BYTES])
+    if data is None or data.get("schema") != SCHEMA:
         return None
     at = data.get("at")
     return NotedProgress(

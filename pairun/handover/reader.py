@@ -7,13 +7,13 @@ executor decodes the same texts in full (`pairun.handover.planreading`).
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from pairun.base.foreignjson import parse_json
 from pairun.base.forwarding import Forwarding, read_forwarding
 from pairun.base.onstop import OnStop, read_on_stop
 from pairun.base.paths import KEY_FILE, runtime_file
@@ -195,8 +195,8 @@ def read_file(door: Door, name: str) -> bytes | None:
 
 def _parsed(path: str, text: bytes) -> dict[str, Any]:
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as e:
+        content = parse_json(text)
+    except ValueError as e:
         raise _unusable(path, f"it is not complete JSON ({e})") from e
     schema = content.get("schema") if isinstance(content, dict) else None
     if schema != SCHEMA:

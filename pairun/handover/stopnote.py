@@ -9,6 +9,7 @@ import json
 import os
 from typing import NamedTuple
 
+from pairun.base.foreignjson import parse_json
 from pairun.base.paths import STOP_NOTE
 from pairun.handover.door import Door
 
@@ -34,7 +35,7 @@ def read_stop_note(door: Door) -> StopNote | None:
         door: to the shared volume.
     """
     try:
-        note = json.loads(door.read(os.path.join(door.root, STOP_NOTE), _MAX_BYTES))
+        note = parse_json(door.read(os.path.join(door.root, STOP_NOTE), _MAX_BYTES))
         return StopNote(bool(note["by_person"]), str(note["words"])[:_MAX_WORDS])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -18,6 +18,7 @@ import stat as stat_bits
 from collections.abc import Iterator
 from typing import Any
 
+from pairun.base.foreignjson import parse_json
 from pairun.base.records import as_dict, record
 from pairun.base.retryafter import http_date_s
 from pairun.handover.opening import open_regular
@@ -71,7 +72,7 @@ class Note:
     def parsed(cls, data: bytes) -> Note | None:
         """Parse a note; None if it is invalid."""
         try:
-            values: dict[str, Any] = json.loads(data)
+            values: dict[str, Any] = parse_json(data)
             note = cls(**values)
         except (ValueError, TypeError):
             return None

@@ -5,11 +5,12 @@ Source: Kubernetes API reference, Pod, Node, Event and List; FrameworkController
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+from pairun.base.foreignjson import parse_json, parse_json_at
 
 MAX_BYTES = 64 << 20
 
@@ -142,7 +143,7 @@ def _beginning(raw: bytes) -> str:
     """The beginning of a value in JSON or YAML, with single spaces; a long one in YAML has more lines."""
     text = raw.decode("utf-8", "replace").strip()
     try:
-        text = str(json.loads(text))
+        text = str(parse_json(text))
     except ValueError:
         text = text.strip("'\"")
     return " ".join(text.split())
@@ -165,12 +166,11 @@ def _items(documents: Iterator[Any]) -> Iterator[Mapping[str, Any]]:
 def _from_json(data: bytes) -> Iterator[Any]:
     """Objects one after another, as ``kubectl get --watch -o json`` prints them."""
     text = data.decode("utf-8", "replace")
-    decoder = json.JSONDecoder()
     at = 0
     while start := re.compile(r"[\[{]").search(text, at):
         try:
-            document, at = decoder.raw_decode(text, start.start())
-        except (ValueError, RecursionError):
+            document, at = parse_json_at(text, start.start())
+        except ValueError:
             return
         yield document
 

@@ -7,12 +7,12 @@ Sources for the shippers' keys: Fluent Bit's and Vector's Kubernetes filters, Fi
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from pairun.base.foreignjson import parse_record
 from pairun.incident.columns import Writers, writers_of
 from pairun.incident.columnvalues import Column, Entry
 from pairun.incident.layouts import prefixes_of, with_names
@@ -76,13 +76,7 @@ def _is_json_lines(head: bytes) -> bool:
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
-    if not line.startswith(b"{"):
-        return None
-    try:
-        parsed = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(parsed, dict):
+    if not line.startswith(b"{") or (parsed := parse_record(line)) is None:
         return None
     if _message(parsed) is not None:
         return {**_inner(parsed, _INNER), **parsed}

@@ -8,11 +8,11 @@ refuses everything else.
 from __future__ import annotations
 
 import io
-import json
 import pickle
 import re
 from typing import Any
 
+from pairun.base.foreignjson import parse_json
 from pairun.incident.collectives import RankState
 
 MAX_BYTES = 64 << 20
@@ -107,7 +107,7 @@ def _advanced(state: RankState, number: int, entry: dict[str, Any]) -> RankState
 def _values(data: bytes) -> Any:
     try:
         if data.lstrip()[:1] == b"{":
-            return json.loads(data)
+            return parse_json(data)
         return _PlainUnpickler(io.BytesIO(data)).load()
     except (
         pickle.UnpicklingError, ValueError, EOFError, AttributeError, IndexError, KeyError, TypeError,

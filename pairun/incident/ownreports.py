@@ -6,12 +6,12 @@ PID 1 writes its diagnosis into the termination message and the journal (`pairun
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from time import process_time
 from typing import Any, NamedTuple
 
+from pairun.base.foreignjson import parse_json
 from pairun.diagnose.classes import CLASSES, FAULTS, NONE, RETRIES, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, Evidence
 from pairun.diagnose.lines import Log
@@ -75,7 +75,7 @@ def diagnosis_in(message: str, file: str, line: int) -> Diagnosis | None:
     for text in match["lines"].splitlines():
         name, _, value = text.strip().partition(": ")
         try:
-            values[name] = json.loads(value)
+            values[name] = parse_json(value)
         except ValueError:
             values[name] = ""
     shown = str(values.get("evidence") or values.get("headline") or "")

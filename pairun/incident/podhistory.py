@@ -6,11 +6,11 @@ attempt writes its diagnosis and its progress there. So pairun compares attempts
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pairun.base.foreignjson import parse_record
 from pairun.base.paths import JOURNAL
 from pairun.diagnose.classes import CLASSES, NONE, RETRIES
 from pairun.diagnose.diagnosis import Diagnosis
@@ -65,14 +65,9 @@ def _progress(door: Door, folder: str, log: bytes) -> tuple[Progress, str]:
 
 def _earlier(journal: bytes, source: str) -> Iterator[Attempt]:
     """The attempts in a journal; the job's command may have written there, too."""
-    for line in journal.splitlines():
-        if b'"diagnosis"' not in line:
-            continue
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(record, dict) and record.get("type") == "diagnosis":
+    lines = (line for line in journal.splitlines() if b'"diagnosis"' in line)
+    for record in map(parse_record, lines):
+        if record is not None and record.get("type") == "diagnosis":
             yield recorded_attempt(record, source)
 
 

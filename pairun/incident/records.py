@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from pairun.base.foreignjson import parse_json, parse_json_at
 from pairun.incident.numbered import NumberedLog, Runs
 
 _SPREAD = re.compile(rb"\[\s*\{|\{\s*\n")
@@ -93,7 +94,6 @@ def _leaves(value: Mapping[str, Any], above: Mapping[str, Any]) -> Iterator[Mapp
 def _from_objects(log: NumberedLog) -> NumberedLog | None:
     """The objects of a JSON array, or that follow each other, as one line each; None without any."""
     text = log.data.decode("utf-8", "replace")
-    decoder = json.JSONDecoder()
     number_of = numbers(log)
     lines: list[bytes] = []
     runs = Runs()
@@ -102,8 +102,8 @@ def _from_objects(log: NumberedLog) -> NumberedLog | None:
         index += text.count("\n", at, match.end())
         at = match.end()
         try:
-            record, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
+            record, end = parse_json_at(text, at)
+        except ValueError:
             # a part is missing: go on with the next object that is indented as this one
             indent = text[text.rfind("\n", 0, at) + 1 : at]
             end = text.find(f"\n{indent}{{", at)
@@ -141,7 +141,7 @@ def _unquoted(value: bytes) -> str:
     """A value of logfmt."""
     text = value.decode("utf-8", "replace")
     try:
-        return str(json.loads(text)) if text.startswith('"') else text
+        return str(parse_json(text)) if text.startswith('"') else text
     except ValueError:
         return text.strip('"')
 

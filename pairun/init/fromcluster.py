@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import signal
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from pairun.base.foreignjson import parse_record
 from pairun.base.signals import STOP_SIGNALS
 from pairun.errors import PairunError, Problem
 from pairun.formats.stored import API_VERSION
@@ -60,11 +60,7 @@ def read_head(namespace: str, name: str, env: Mapping[str, str]) -> dict[str, An
                 hint="it was deleted, or this Pod is older than it; there is nothing to do here",
             )
         )
-    try:
-        framework = json.loads(data)
-    except (ValueError, RecursionError):
-        framework = None
-    if not isinstance(framework, dict):
+    if (framework := parse_record(data)) is None:
         raise PairunError(
             Problem("PR704", "the response of the API server is not a Framework object")
         )

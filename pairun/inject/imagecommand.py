@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 import importlib
-import json
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pairun.base.foreignjson import MAX_BYTES, parse_json
 from pairun.base.paths import pai_dir
 from pairun.contract.loading import load_module
 from pairun.contract.sources import built_in_modules
@@ -102,8 +102,8 @@ class Registries:
 
     def _config(self) -> dict[str, Any]:
         try:
-            with open(self._path, encoding="utf-8") as f:
-                config = json.load(f)
+            with open(self._path, "rb") as f:
+                config = parse_json(f.read(MAX_BYTES))
         except FileNotFoundError:
             if self._must_exist:
                 raise PairunError(Problem("PR108", f"{self._path} does not exist")) from None
@@ -138,7 +138,7 @@ def _helped(helper: str, registry: str, env: Mapping[str, str]) -> tuple[str, st
             [program, "get"], input=registry, env=dict(env), capture_output=True, text=True,
             timeout=HELPER_S, check=True,
         )  # fmt: skip
-        answer = json.loads(done.stdout)
+        answer = parse_json(done.stdout)
         return str(answer["Username"]), str(answer["Secret"])
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
         return "", ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
+from pairun.base.foreignjson import parse_json
 from pairun.base.paths import DEFAULT_PAI_DIR, GANG_FILE, runtime_file
 from pairun.errors import PairunError, Place, Problem, Source
 from pairun.inject.variables import COMMAND, RESTARTS, STYLES
@@ -33,7 +33,7 @@ def command_layer(env: Mapping[str, str]) -> Node | None:
     if not text:
         return None
     try:
-        argv = json.loads(text)
+        argv = parse_json(text)
     except ValueError:
         argv = None
     if not isinstance(argv, list) or not argv or not all(isinstance(a, str) for a in argv):
@@ -78,7 +78,7 @@ def _meeting_again(env: Mapping[str, str]) -> dict[str, Any]:
 def _has_plugin(env: Mapping[str, str], name: str) -> bool:
     """Whether the Pod's settings, written by an injection, name a plugin."""
     try:
-        plugins = json.loads(env.get("RUNTIME_CONFIG", "")).get("runtimePlugin", [])
+        plugins = parse_json(env.get("RUNTIME_CONFIG", "")).get("runtimePlugin", [])
         return any(plugin.get("plugin") == name for plugin in plugins)
     except (ValueError, AttributeError, TypeError):
         return False

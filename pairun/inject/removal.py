@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pairun.base.foreignjson import parse_record
 from pairun.inject.beside import remove_beside
 from pairun.inject.maincontainer import containers_of
 from pairun.inject.podspec import INIT, PROGRAM, SEPARATOR, VOLUME
@@ -37,12 +37,8 @@ def record_of(spec: Mapping) -> dict[str, Any] | None:
     init = _named(spec.get("initContainers"), INIT)
     variable = _named(init.get("env"), RECORD) if init else None
     value = variable.get("value") if variable else None
-    try:
-        record = json.loads(str(value.plain())) if value else None
-    except ValueError:
-        return None
-    ok = isinstance(record, dict) and isinstance(record.get("was"), dict)
-    return record if ok else None
+    record = parse_record(str(value.plain())) if value else None
+    return record if record is not None and isinstance(record.get("was"), dict) else None
 
 
 def _clean(splices: Splices, spec: Mapping) -> None:

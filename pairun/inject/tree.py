@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from pairun.base.foreignjson import parse_record
 from pairun.errors import Place, Source
 
 
@@ -186,13 +187,4 @@ class Tree:
     @property
     def is_json(self) -> bool:
         """Whether the text is one JSON document, and must stay one."""
-        root = self.documents[0] if len(self.documents) == 1 else None
-        if not isinstance(root, Mapping) or not root.flow:
-            return False
-        import json
-
-        try:
-            json.loads(self.text)
-        except (ValueError, RecursionError):
-            return False
-        return True
+        return parse_record(self.text) is not None

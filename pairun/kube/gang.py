@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pairun.base.foreignjson import parse_json
 from pairun.base.records import as_dict, record
 
 POD_NAME = "metadata.name"
@@ -166,7 +167,7 @@ def gang_sizes(env: Mapping[str, str]) -> tuple[dict[str, int], str] | None:
 
 def _roles(text: str) -> tuple[tuple[GangRole, ...], dict[str, Any]]:
     try:
-        data = json.loads(text)
+        data = parse_json(text)
         roles = tuple(
             GangRole(**{**r, "index": tuple(IndexPart(**part) for part in r["index"])})
             for r in data["roles"]

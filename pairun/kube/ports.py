@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pairun.base.foreignjson import parse_json
+
 LABEL = "pairun"
 """The port label reserved for the rendezvous."""
 
@@ -64,7 +66,7 @@ class PortPlan:
     def __init__(self, annotation: Any) -> None:
         self.range: tuple[int, int] | None = None
         try:
-            spec = json.loads(annotation)
+            spec = parse_json(annotation)
             is_hashed = {"ports", "schedulePortStart", "schedulePortEnd"} <= spec.keys()
             labels = spec["ports"] if is_hashed else spec
             self._counts = {label: int(entry["count"]) for label, entry in labels.items()}
@@ -72,7 +74,7 @@ class PortPlan:
                 self.range = int(spec["schedulePortStart"]), int(spec["schedulePortEnd"])
             else:
                 self._starts = {label: int(entry["start"]) for label, entry in labels.items()}
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise ValueError(f"the annotation {PORT_ANNOTATION} cannot be read: {e!r}") from e
         if self.range and self.range[1] <= self.range[0]:
             raise ValueError(f"the annotation {PORT_ANNOTATION} has an empty range of ports")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
+
+from pairun.base.foreignjson import parse_json
 
 MAX_BYTES = 64 * 1024 * 1024
 """The maximum size of inflated statuses; those of 10,000 tasks have 10 MB."""
@@ -43,8 +44,8 @@ def _inflated(text: Any) -> Any:
         inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
         data = inflater.decompress(base64.b64decode(text), MAX_BYTES)
         if inflater.eof:
-            return json.loads(data)
-    except (binascii.Error, zlib.error, ValueError, TypeError, RecursionError) as e:
+            return parse_json(data)
+    except (binascii.Error, zlib.error, ValueError, TypeError) as e:
         raise ValueError(f"the Framework's compressed task statuses cannot be read: {e}") from e
     limit = f"are too large: more than {MAX_BYTES >> 20} MiB"
     what = limit if inflater.unconsumed_tail else "end too early"

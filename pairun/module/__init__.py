@@ -30,6 +30,7 @@ Example::
 from __future__ import annotations
 
 from pairun.base.durations import Duration, format_duration, parse_duration
+from pairun.base.foreignjson import parse_json, parse_record
 from pairun.base.gpureport import GpuReportElement, parse_gpu_report, uncorrectable_errors
 from pairun.base.linklocal import is_link_local
 from pairun.base.retryafter import is_worth_a_retry, retry_after_s
@@ -91,7 +92,7 @@ __all__ = (  # noqa: RUF022 - by subject
     # readers and writers
     "GpuReportElement", "PORT_ANNOTATION", "PodName", "PortPlan", "format_duration", "format_size",
     "RESTARTS", "cluster_path",
-    "GangPods", "init_succeeded", "is_done", "is_running", "of_main_containers", "own_pod", "pod_event", "read_gang", "is_worth_a_retry", "parse_duration", "parse_gpu_report", "port_annotation",
+    "GangPods", "init_succeeded", "is_done", "is_running", "of_main_containers", "own_pod", "pod_event", "read_gang", "is_worth_a_retry", "parse_duration", "parse_gpu_report", "parse_json", "parse_record", "port_annotation",
     "is_link_local",
     "retry_after_s", "task_statuses", "uncorrectable_errors", "why_missing",
 )  # fmt: skip

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from typing import Any, NamedTuple
 
+from pairun.base.foreignjson import parse_record
 from pairun.base.retryafter import is_worth_a_retry, retry_after_s
 from pairun.module import Failure, Fetched, Permanent, Transient
 
@@ -80,11 +80,8 @@ def failure_of_answer(asked: Asked, answer: Fetched) -> Failure:
 
 def status_object(body: bytes) -> dict[str, Any]:
     """The ``Status`` object in an error response; empty if there is none."""
-    try:
-        parsed = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return parsed if isinstance(parsed, dict) and parsed.get("kind") == "Status" else {}
+    parsed = parse_record(body) or {}
+    return parsed if parsed.get("kind") == "Status" else {}
 
 
 def _no_login(asked: Asked) -> Refused:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
+from pairun.base.foreignjson import parse_json
 from pairun.base.refusals import REFUSALS, Refusals
 from pairun.module import Fetched, TimedOut, Transient
 from pairun.net.apianswers import Asked, failure_of_answer, status_object
@@ -194,7 +194,7 @@ class ApiServer:
                 head = exchange.head(deadline)
                 if head.status == 200:
                     for line in _lines(exchange, deadline):
-                        yield json.loads(line)
+                        yield parse_json(line)
                     return
                 answer = head._replace(body=exchange.body(deadline, _LARGEST_ANSWER))
         except TimedOut:

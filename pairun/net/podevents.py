@@ -6,9 +6,10 @@ import contextlib
 import json
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
+from pairun.base.foreignjson import parse_record
 from pairun.kube.events import Note, PodName, own_pod, pod_event
 from pairun.kube.owners import Owner, controller_of
 from pairun.module import Failure
@@ -81,10 +82,9 @@ def _owner_of(server: ApiServer, pod: PodName, deadline: Deadline) -> Owner | No
             break
         try:
             data = server.ask(path, timeout_s=deadline.left_s(), max_bytes=_MAX_BYTES)
-            item: Any = json.loads(data or b"{}")
-        except (Failure, ValueError):
+        except Failure:
             break
-        above = controller_of(item) if isinstance(item, dict) else None
+        above = controller_of(parse_record(data or b"{}") or {})
         if above is None:
             break
         owner, path = above, above.path

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
 import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
+from pairun.base.foreignjson import parse_record
 from pairun.base.retryafter import retry_after_s
 from pairun.kube.ports import PORT_ANNOTATION, PortPlan, rendezvous_port
 from pairun.module import Fetched, TimedOut, Transient
@@ -85,7 +85,7 @@ class LeaderPod:
                 answer = self._read(end - time.monotonic())
                 retry_after = retry_after_s(answer.header("retry-after"), time.time()) or 0.0
                 if answer.status in (200, 404):
-                    pod, version = self._pod(_parsed(answer.body))
+                    pod, version = self._pod(parse_record(answer.body) or {})
                     if address := self._address(pod):
                         return address
                     if self._is_over(answer.status, pod):
@@ -168,13 +168,6 @@ def _range(annotation: Any) -> tuple[int, int] | None:
         return PortPlan(annotation).range
     except ValueError:
         return None
-
-
-def _parsed(body: bytes) -> dict[str, Any]:
-    try:
-        return _part(json.loads(body))
-    except (ValueError, RecursionError):
-        return {}
 
 
 def _part(owner: Any, name: str | None = None) -> dict[str, Any]:

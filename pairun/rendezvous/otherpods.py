@@ -6,11 +6,11 @@ state is unknown: the caller then waits.
 
 from __future__ import annotations
 
-import json
 import urllib.parse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pairun.base.foreignjson import parse_record
 from pairun.kube.gang import GangPods, read_gang
 from pairun.kube.pods import init_succeeded
 from pairun.kube.statuses import MAX_BYTES, task_statuses
@@ -142,10 +142,9 @@ class OtherPods:
         try:
             self._api = self._api or ApiServer.in_pod(self._env)
             data = self._api.ask(path, query=query, timeout_s=_READ_S, max_bytes=max_bytes)
-            parsed = json.loads(data) if data is not None else {}
-        except (Failure, OSError, ValueError, RecursionError):
+        except (Failure, OSError):
             return None
-        return parsed if isinstance(parsed, dict) else None
+        return parse_record(data) if data is not None else {}
 
 
 def _phase(pod: Mapping[str, Any]) -> Any:

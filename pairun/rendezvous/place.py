@@ -6,6 +6,7 @@ import json
 import os
 from typing import NamedTuple
 
+from pairun.base.foreignjson import parse_json
 from pairun.base.paths import PLACE_FILE
 from pairun.handover.door import Door
 from pairun.rendezvous.roster import Address, Gang, JobKey, checked_address
@@ -52,7 +53,7 @@ def write_place(pai_dir: str, place: Place) -> None:
 def read_place(pai_dir: str) -> Place | None:
     """Read the file; None if it is missing or invalid."""
     try:
-        data = json.loads(Door(pai_dir).read(os.path.join(pai_dir, PLACE_FILE), _MAX_BYTES))
+        data = parse_json(Door(pai_dir).read(os.path.join(pai_dir, PLACE_FILE), _MAX_BYTES))
         leader = checked_address(data["leader"])
         uid, attempt = data["job"]
         roles = tuple((str(name), int(count)) for name, count in data["roles"])
@@ -60,6 +61,6 @@ def read_place(pai_dir: str) -> Place | None:
         # 0.1 does not write it.
         has_ended = data.get("leader_ended") is True
         place = Place(leader, job, rank, Gang(roles), has_ended)  # type: ignore[arg-type]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, BadPeer):
+    except (OSError, ValueError, KeyError, TypeError, BadPeer):
         return None
     return place if leader and data["schema"] == 1 else None

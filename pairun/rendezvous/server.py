@@ -12,6 +12,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 
+from pairun.base.foreignjson import parse_json
 from pairun.base.paths import STATE_FILE, runtime_file
 from pairun.base.signals import STOP_SIGNALS
 from pairun.handover.door import Door
@@ -147,10 +148,10 @@ class Server:
         """Restore the state on the volume; returns False if there is none of this attempt."""
         try:
             data = volume.read(runtime_file(volume.root, STATE_FILE), _MAX_STATE_BYTES)
-            return self._leader.load(json.loads(data))
+            return self._leader.load(parse_json(data))
         except FileNotFoundError:
             return False
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, BadPeer):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, BadPeer):
             self._log("the saved state of the rendezvous is invalid; starting with an empty one")
             return False
 

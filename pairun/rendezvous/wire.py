@@ -17,6 +17,8 @@ import struct
 import zlib
 from typing import Any, Final
 
+from pairun.base.foreignjson import parse_record
+
 MAX_FIRST_BYTES = 32 * 1024
 """The largest frame that an unauthenticated peer may send."""
 
@@ -57,12 +59,8 @@ class Packed:
         Raises:
             BadPeer: it is not such a mapping, or too large.
         """
-        data = _inflate(self.data) if self.compressed else self.data
-        try:
-            message = json.loads(data)
-        except (ValueError, RecursionError):
-            raise BadPeer("it sent invalid JSON") from None
-        if not isinstance(message, dict) or not isinstance(message.get("t"), str):
+        message = parse_record(_inflate(self.data) if self.compressed else self.data)
+        if message is None or not isinstance(message.get("t"), str):
             raise BadPeer("it sent an invalid message")
         return message
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pairun.base.durations import parse_seconds
+from pairun.base.foreignjson import parse_record
 from pairun.base.grace import VARIABLE as GRACE
 from pairun.base.records import replace
 from pairun.errors import Place, Problem, Problems, Source
@@ -99,10 +99,7 @@ def _review(
 def _main_container(template: Template, env: Mapping[str, str]) -> MappingPart:
     """The container whose command PID 1 starts."""
     containers = containers_of(template.spec)
-    try:
-        name = json.loads(env.get(RECORD, "")).get("container")
-    except (ValueError, AttributeError):
-        name = None
+    name = (parse_record(env.get(RECORD, "")) or {}).get("container")
     named = (c for c in containers if (given := c.get("name")) and given.plain() == name)
     return next(named, containers[0] if containers else template.spec)
 

@@ -11,6 +11,7 @@ import os
 import sys
 from typing import Any, NamedTuple, Self
 
+from pairun.base.foreignjson import MAX_BYTES, parse_record
 from pairun.base.system import BUNDLED
 
 Answer = dict[str, Any]
@@ -152,13 +153,10 @@ class Letter:
         """Read what the child wrote, and close the file; None if it is incomplete."""
         try:
             os.lseek(self.fd, 0, os.SEEK_SET)
-            with open(self.fd, encoding="utf-8", closefd=False) as f:
-                content = json.load(f)
-        except ValueError:
-            return None
+            with open(self.fd, "rb", closefd=False) as f:
+                return parse_record(f.read(MAX_BYTES))
         finally:
             self.close()
-        return content if isinstance(content, dict) else None
 
     def close(self) -> None:
         """Close our descriptor of the file."""

@@ -7,13 +7,13 @@ hanging disk cannot lose the user's exit code. PID 1 writes a short message firs
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pairun.base.foreignjson import parse_record
 from pairun.base.gpureport import GpuReportElement, parse_gpu_report, uncorrectable_errors
 from pairun.diagnose.brief import exit_code_of, in_words, parse_table
 from pairun.diagnose.brief import why as diagnose_log
@@ -304,8 +304,7 @@ def _end_of(path: str, size: int) -> bytes:
 def _read_spec(door: Door, path: str) -> Mapping[str, Any]:
     """The cluster's exit spec; empty if there is no usable one."""
     try:
-        spec = json.loads(door.read(path))
-    except (OSError, ValueError, RecursionError):
+        spec = parse_record(door.read(path))
+    except OSError:
         return NO_SPEC
-    usable = isinstance(spec, dict) and spec.get("schema") == SCHEMA_VERSION
-    return spec if usable else NO_SPEC
+    return spec if spec is not None and spec.get("schema") == SCHEMA_VERSION else NO_SPEC

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 
+from pairun.base.foreignjson import parse_record
 from pairun.base.forwarding import CATCHABLE
 from pairun.base.paths import KEY_FILE, PLACE_FILE
 from pairun.handover.door import Door
@@ -35,7 +35,7 @@ def serve_peers(door: Door, env: Mapping[str, str], say: Callable[[str], None]) 
 
 def _leads(door: Door) -> bool:
     try:
-        place = json.loads(door.read(os.path.join(door.root, PLACE_FILE), _MAX_BYTES))
-        return bool(place["rank"] == 0)
-    except (OSError, ValueError, KeyError, TypeError):
+        place = parse_record(door.read(os.path.join(door.root, PLACE_FILE), _MAX_BYTES))
+    except OSError:
         return False
+    return place is not None and place.get("rank") == 0

@@ -258,3 +258,30 @@ def test_exit_code_0_means_none_for_a_folder_too(
         "exit code 0, but the log shows an error: the Python package einops is missing"
     )
     assert answer["incident"]["first"] is None
+
+
+_DEEP = '{"message": ' + "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"pai/logs/pod/journal.jsonl": _DEEP, "pai/logs/pod/user-all/current": _MISSING},
+        {"pai/logs/pod/progress.json": _DEEP, "pai/logs/pod/user-all/current": _MISSING},
+        {"a.log": '{"message": "step"}\n' + _DEEP + "\n" + _MISSING},
+        {"a.log": "[\n" + _DEEP + "\n" + _MISSING},
+        {"a.log": _MISSING, "pods.json": '{"apiVersion": "v1", "items":' + "[" * 100_000},
+        {"a.log": _MISSING, "pods.json": '{"kind": "Pod", "status": {"reason": ' + "[" * 100_000},
+        {"a.log": _MISSING, "nccl_trace_rank_0.json": '{"entries":' + "[" * 100_000},
+    ],
+    ids=["journal", "progress", "JSON lines", "objects", "a list", "a Pod", "flight recorder"],
+)
+def test_json_that_is_nested_too_deeply_hides_no_cause(
+    tmp_path: Path, files: dict[str, str]
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    done = pairun("diagnose", str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"the Python package einops is missing" in done.stdout

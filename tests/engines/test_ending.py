@@ -268,3 +268,17 @@ def test_repeated(job: Any, start: Any) -> None:
     run = start()
     assert run.end() == 0
     assert "done" in run.said("w-0")
+
+
+def test_a_deep_line_in_its_journal_changes_no_exit_code(job: Any, launch: Any) -> None:
+    """A command can write to its own journal; the run and the diagnosis after it skip the line."""
+    deep = "\"import sys; sys.stdout.write('[' * 100000 + chr(10))\""
+    job.role("w", f"python3 -c {deep} >> /usr/local/pai/logs/*/journal.jsonl; exit 7")
+    run = launch()
+    assert run.end() == 7, run.text
+    assert "pairun itself failed" not in run.text
+    done = subprocess.run(
+        [sys.executable, "-m", "pairun", "diagnose", str(job.folder / "pairun-run/test")],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")

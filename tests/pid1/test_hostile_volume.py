@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import pathlib
 from typing import Any
@@ -96,3 +97,22 @@ def test_the_log_directory_leads_elsewhere(volume: Any, start: Any, tmp_path: pa
     assert running.end() == 3
     assert running.got("out")
     assert list((target / "local").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rendezvous.json", "runtime.d/rendezvous-state.json", "runtime.d/exit_spec.json",
+        "stopped.json", "logs/local/progress.json", "logs/local/journal.jsonl",
+    ],
+)  # fmt: skip
+def test_a_file_is_nested_too_deeply(volume: Any, start: Any, name: str) -> None:
+    """A deep file that the user's command or a neighbour left costs neither the command nor its exit code."""
+    log_folder(volume)
+    (volume.root / "rendezvous").mkdir()
+    (volume.root / "rendezvous/key").write_bytes(base64.b64encode(b"k" * 32))
+    (volume.root / name).write_text('{"a":' * 100_000)
+    volume.command("exit 7")
+    running = start()
+    assert running.end() == 7
+    assert not running.got("Traceback")

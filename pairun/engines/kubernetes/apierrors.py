@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Mapping
@@ -154,15 +153,6 @@ def role_rule(group: str, resource: str, *verbs: str) -> str:
     """A rule of a Role, as YAML on one line (Kubernetes API, ``PolicyRule``)."""
     rule = {"apiGroups": [group], "resources": [resource], "verbs": verbs}
     return f"{{{', '.join(f'{key}: {json.dumps(value)}' for key, value in rule.items())}}}"
-
-
-def status_document(body: object) -> Mapping[str, Any]:
-    """The API's ``Status`` in the body of an error; empty if the body is something else."""
-    try:
-        parsed = json.loads(body) if isinstance(body, bytes | str) else None
-    except (ValueError, RecursionError):
-        parsed = None
-    return parsed if isinstance(parsed, dict) else {}
 
 
 def _pause_s(retry_after: str | None) -> float:

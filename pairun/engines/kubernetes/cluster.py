@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import json
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from pairun.base.foreignjson import parse_record
 from pairun.base.refusals import Refusals
 from pairun.engines.kubernetes import apierrors
 from pairun.engines.kubernetes.apierrors import ClusterRefusal, Request, Unreachable
@@ -197,11 +197,7 @@ class Cluster:
         return self._parse(bytes(data))
 
     def _parse(self, data: bytes) -> dict[str, Any]:
-        try:
-            parsed = json.loads(data)
-        except (ValueError, RecursionError):
-            parsed = None
-        if not isinstance(parsed, dict):
+        if (parsed := parse_record(data)) is None:
             raise self._unreachable("the response is not from an API server")
         return parsed
 
@@ -242,7 +238,7 @@ class Cluster:
         except api_exception as e:
             if not e.status:
                 raise self._unreachable(str(e.reason)) from None
-            document = apierrors.status_document(e.body)
+            document = parse_record(e.body or b"") or {}
             retry_after = (e.headers or {}).get("Retry-After")
             request = self._request(method, path, verb)
             raise self._refusal(request, int(e.status), document, retry_after) from None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pairun.base.escapes import visible
+from pairun.base.foreignjson import parse_json
 from pairun.base.records import record
 from pairun.engines.completionpolicy import RolePolicy
 from pairun.engines.kubernetes.apierrors import ClusterRefusal
@@ -224,9 +224,9 @@ def read_own(
 def _policies(config: Mapping[str, Any]) -> tuple[RolePolicy, ...]:
     """The completion policy of a job of plain Pods, from its ConfigMap."""
     try:
-        framework = json.loads((config.get("data") or {}).get("framework.json") or "{}")
+        framework = parse_json((config.get("data") or {}).get("framework.json") or "{}")
         return tuple(_policy(role) for role in framework["spec"]["taskRoles"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         return ()
 
 

@@ -7,12 +7,12 @@ every field is checked before use.
 from __future__ import annotations
 
 import io
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import IO, Any, NamedTuple, NoReturn
+from typing import IO, Any, NamedTuple
 
+from pairun.base.foreignjson import parse_json
 from pairun.base.records import field, record
 from pairun.base.sizes import format_size
 from pairun.errors import PairunError, Problem
@@ -197,8 +197,8 @@ def _last_half(stream: IO[bytes]) -> tuple[IO[bytes], int]:
 
 def _record(line: bytes, number: int, name: str, reading: Reading) -> Record | None:
     try:
-        data = json.loads(line, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
+        data = parse_json(line, strict=True)
+    except ValueError:
         begun = line.startswith(_HEAD) or _HEAD.startswith(line)
         (reading.torn if begun else reading.foreign).append(number)
         return None
@@ -221,10 +221,6 @@ def _record(line: bytes, number: int, name: str, reading: Reading) -> Record | N
         reading.foreign.append(number)
         return None
     return fields
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not JSON")
 
 
 def notes(reading: Reading) -> list[str]:

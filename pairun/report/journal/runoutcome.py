@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 
+from pairun.base.foreignjson import parse_record
 from pairun.base.runfolders import OUTCOME
 from pairun.report.journal.pastinstances import InstancePast
 
@@ -38,11 +38,11 @@ def _why_it_succeeded(instances: Sequence[InstancePast]) -> str:
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with open(os.open(os.path.join(folders.pop(), OUTCOME), flags), "rb") as f:
-            outcome = json.loads(f.read(_MOST_BYTES))
-    except (OSError, ValueError, RecursionError):
-        # an older run, one that still runs, or a foreign file
+            outcome = parse_record(f.read(_MOST_BYTES))
+    except OSError:
+        # an older run, or one that still runs
         return ""
-    if not isinstance(outcome, dict) or outcome.get("succeeded") is not True:
+    if outcome is None or outcome.get("succeeded") is not True:
         return ""
     because = outcome.get("because")
     return because if isinstance(because, str) else ""
