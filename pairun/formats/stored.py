@@ -143,10 +143,12 @@ def _nearly_json(text: str, file: str, error: json.JSONDecodeError) -> Any:
     if len(text) <= MAX_BYTES:
         try:
             return read_text(_silent(text, file)).plain()
-        except PairunError:
+        except PairunError as e:
             # For a file that is not a Framework, the reader of job files has a better message.
             if API_VERSION not in text and '"Framework"' not in text:
                 return None
+            if {p.id for p in e.problems} <= {"PR104", "PR106"}:  # depth, a key twice
+                raise
     place = Place(_silent(text, file), error.lineno, error.colno)
     cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
     what = "it ends too early" if cut else error.msg

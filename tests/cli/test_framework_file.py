@@ -188,6 +188,17 @@ def test_a_file_that_was_cut_off_says_where_it_ends(shell: Shell) -> None:
         assert "   |" not in said.err
 
 
+def test_a_key_that_is_given_twice_is_an_error_at_its_place(shell: Shell) -> None:
+    """Which of the values was meant is unknown."""
+    text = json.dumps(framework(shell.job_text), indent=2)
+    twice = text.replace("{\n", '{\n  "kind": "Framework",\n', 1)
+    line = 1 + twice[: twice.rindex('\n  "kind"') + 1].count("\n")
+    said = shell("--dry-run", shell.file("framework.json", twice))
+    assert (said.code, said.ids) == (1, ["PR106"])
+    assert "'kind' is given twice" in said.err
+    assert f"framework.json:{line}:3" in said.err
+
+
 def test_json_that_is_no_json_gets_an_answer(shell: Shell) -> None:
     """A comma too many is YAML still; a wrong sign has a place; depth has a bound."""
     text = json.dumps(framework(shell.job_text), indent=2)
