@@ -46,7 +46,7 @@ FROM scratch
 COPY --from=build /layers/system /
 COPY --from=build /opt/pairun/tools/rclone /opt/pairun/tools/fusermount /opt/pairun/tools/
 COPY --from=build /layers/openssh /opt/pairun/tools
-COPY --from=build /opt/pairun/runtime /opt/pairun/runtime.cdx.json /opt/pairun/
+COPY --from=build /opt/pairun/runtime /opt/pairun/
 COPY --from=build /layers/pairun /
 ENV PATH=/opt/pairun/bin:/opt/pairun/tools/ssh:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONDONTWRITEBYTECODE=1

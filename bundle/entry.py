@@ -21,9 +21,6 @@ def main() -> int:
     if argv == ["--version"]:
         print(version())
         return 0
-    if sorted(argv) == ["--json", "--version"]:
-        print(bill_of_materials())
-        return 0
     from pairun.cli.main import main as command
 
     return command(argv if argv[0] in COMMANDS else ["runtime", *argv])
@@ -31,22 +28,9 @@ def main() -> int:
 
 def version() -> str:
     """The versions of pairun and of everything else in this file, one a line."""
-    from pairun_bundle_inside import DEBIAN, PYTHON  # type: ignore[import-not-found]
+    from pairun_bundle_inside import PARTS  # type: ignore[import-not-found]
 
     import pairun
 
     python = sys.version.partition(" ")[0]
-    inside = sorted(
-        [f"{n} {v}" for n, v, _, linked in DEBIAN if linked] + [f"{n} {v}" for n, v in PYTHON]
-    )
-    return "\n".join([f"pairun {pairun.__version__}", f"with CPython {python} and", *inside])
-
-
-def bill_of_materials() -> str:
-    """What this file and its tools are made of, as CycloneDX."""
-    from pairun_bundle_inside import DEBIAN, PYTHON
-
-    from pairun.handover.sbom import debian_source, document, python_package
-
-    components = [debian_source(*each) for each in DEBIAN]
-    return document("pairun-bundle", [*components, *(python_package(*each) for each in PYTHON)])
+    return "\n".join([f"pairun {pairun.__version__}", f"with CPython {python} and", *PARTS])

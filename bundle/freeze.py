@@ -3,8 +3,8 @@
 Runs in the bundle's own interpreter (``-S``, link.sh calls it), since marshalled code is read by the
 version that wrote it, and with ``-X no_debug_ranges``: columns serve to underline a part of a source
 line in a trace, and the lines are not in the bundle. Writes ``frozen.bin``, all code objects one
-after the other, ``frozen.c``, the table that CPython reads (Include/cpython/import.h, struct
-_frozen), and ``pairun_bundle_inside.py``, what the bundle is made of.
+after the other, and ``frozen.c``, the table that CPython reads (Include/cpython/import.h, struct
+_frozen).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PARTS_LEFT_OUT = (
 
 ROOTS = (
     "pairun.cli.main", "pairun.cli.runtime", "pairun.cli.tasks", "pairun.cli.summary",
-    "pairun.cli.barrier", "pairun.cli.progress", "pairun.cli.rendezvous", "pairun.handover.sbom",
+    "pairun.cli.barrier", "pairun.cli.progress", "pairun.cli.rendezvous",
 )  # fmt: skip
 NOT_FOLLOWED = ("pairun.cli.dry_run", "pairun.playbook.content", "pairun.playbook.drafts",
                 "pairun.playbook.document.reading", "pairun.report.ansi")  # fmt: skip
@@ -80,7 +80,7 @@ class Source(NamedTuple):
 def main() -> None:
     """Write the two files."""
     parser = argparse.ArgumentParser()
-    for name in ("lib", "packages", "root", "inside", "sources", "output"):
+    for name in ("lib", "packages", "root", "inside", "output"):
         parser.add_argument(f"--{name}", required=True)
     args = parser.parse_args()
     here = os.path.dirname(os.path.abspath(__file__))
@@ -97,9 +97,7 @@ def main() -> None:
     entry = os.path.join(here, "entry.py")
     sources["pairun_bundle"] = Source("pairun_bundle", entry, "<bundle/entry.py>", False, 0)
     codes = {name: source.code() for name, source in sources.items()}
-    text = inside(args.inside, args.sources, args.packages)
-    with open(os.path.join(args.output, "pairun_bundle_inside.py"), "w", encoding="utf-8") as f:
-        f.write(text)
+    text = inside(args.inside, args.packages)
     codes["pairun_bundle_inside"] = compile(text, "<inside>", "exec")
     configuration = sysconfig._get_sysconfigdata_name()  # type: ignore[attr-defined]
     codes[configuration] = compile(CONFIGURATION, "<configuration>", "exec")
@@ -236,23 +234,14 @@ def names_of_runtime_modules(root: str, packages: str) -> list[str]:
 # --- what is written ---
 
 
-def inside(versions: str, sources: str, packages: str) -> str:
-    """The source of the module that says what the bundle and its tools are made of.
-
-    It holds ``DEBIAN`` (name, version, the digest of the source's description or nothing, and
-    whether it is in the program itself), and ``PYTHON`` (name, version).
-    """
+def inside(versions: str, packages: str) -> str:
+    """The source of a module with the parts of the bundle: ``PARTS``, lines "NAME VERSION"."""
     with open(versions, encoding="utf-8") as f:
-        linked = dict(line.split() for line in f)
-    with open(sources, encoding="utf-8") as f:
-        files = [line.split() for line in f]
-    debian = [(n, v, sha256, n in linked) for n, v, sha256, file in files if file.endswith(".dsc")]
-    locked = {name for name, *_ in debian}
-    debian += [(name, version, "", True) for name, version in linked.items() if name not in locked]
+        parts = f.read().splitlines()
     # of these files, not of what this interpreter could import
-    found = importlib.metadata.distributions(path=[packages])
-    python = [(d.metadata["Name"].lower(), d.version) for d in found]
-    return f"DEBIAN = {tuple(sorted(debian))!r}\nPYTHON = {tuple(sorted(python))!r}\n"
+    for each in importlib.metadata.distributions(path=[packages]):
+        parts.append(f"{each.metadata['Name'].lower()} {each.version}")
+    return f"PARTS = {tuple(sorted(parts))!r}\n"
 
 
 def write(output: str, codes: Mapping[str, CodeType], packages: set[str]) -> None:

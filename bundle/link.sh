@@ -23,7 +23,7 @@ link_bundle() {
   mkdir -p "$work"
   # A set's order depends on this seed, and goes into the code.
   quietly env -i PYTHONHASHSEED=0 "$STATIC_PYTHON" -S -B -X no_debug_ranges "$HERE/freeze.py" --lib "$BUILD/python3.11/Lib" \
-    --packages "$PACKAGES" --root "$ROOT" --inside "$BUILD/inside" --sources "$LOCK" --output "$work"
+    --packages "$PACKAGES" --root "$ROOT" --inside "$BUILD/inside" --output "$work"
   (
     cd "$work"
     cp "$HERE"/*.c .
@@ -38,8 +38,6 @@ link_bundle() {
   # A running bundle keeps its file: the new one takes its name.
   cp "$work/runtime" "$OUTPUT.new"
   mv "$OUTPUT.new" "$OUTPUT"
-  # What `runtime --version --json` prints, for a build on a machine that cannot run the program.
-  env -i PYTHONPATH="$ROOT:$HERE:$work" "$STATIC_PYTHON" -S -B -c 'import entry; print(entry.bill_of_materials())' >"$OUTPUT.cdx.json"
   install_licences
 }
 

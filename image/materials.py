@@ -1,41 +1,60 @@
-"""Writes what an image is made of, as CycloneDX and as SPDX, and the diagnosis's rules as PID 1 reads them.
+"""Writes the diagnosis's rules as PID 1 reads them, and the image's packages as CycloneDX 1.5.
 
-root.sh calls it with the folder of the image's packages of Python. It runs no program of the target.
+root.sh calls it. It runs no program of the target.
+
+usage: materials.py SYSTEM HOME SITE MUSL   (system layer, /opt/pairun, Python packages, version of musl)
 """
 
 from __future__ import annotations
 
-import os
+import importlib.metadata
+import json
+import pathlib
 import sys
+from collections.abc import Iterator
+from urllib.parse import quote
 
-from pairun.cli.versions import components
 from pairun.errors import Problems
-from pairun.handover.sbom import document
-from pairun.handover.spdx import spdx_document
 from pairun.playbook.content import open_content
 from pairun.playbook.readyrules import made_rules, packed
 
+SOURCES = pathlib.Path(__file__).parents[1] / "bundle" / "sources.lock"
+
 
 def main() -> None:
-    """Write the three files into the image's /opt/pairun."""
-    system, home, site = sys.argv[1:]
-    # Behind the packages of this machine, for pairun's own metadata.
-    sys.path.append(site)
-    parts = components(image=system)
-    created_s = int(os.environ["SOURCE_DATE_EPOCH"])
+    """Write the two files into the image's /opt/pairun."""
+    system, home, site, musl = sys.argv[1:]
     problems = Problems()
     rules = made_rules(open_content([], {}), problems)
     if problems:
         sys.exit(f"image: the rules cannot be read: {list(problems)}")
-    texts = {
-        "sbom.cdx.json": document("pairun", parts),
-        "sbom.spdx.json": spdx_document("pairun", parts, created_s),
-    }
-    for name, text in texts.items():
-        with open(os.path.join(home, name), "w", encoding="utf-8") as f:
-            f.write(f"{text}\n")
-    with open(os.path.join(home, "rules.json.z"), "wb") as rules_file:
-        rules_file.write(packed(rules))
+    (pathlib.Path(home) / "rules.json.z").write_bytes(packed(rules))
+    found = sorted({*debian_packages(system, home, musl), *python_packages(site)})
+    components = [
+        {"type": "library", "name": name, "version": version,
+         "purl": f"pkg:{kind}/{quote(name, safe='')}@{quote(version, safe=':~')}"}
+        for name, version, kind in found
+    ]  # fmt: skip
+    bill = {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "components": components}
+    (pathlib.Path(home) / "sbom.cdx.json").write_text(f"{json.dumps(bill, indent=1)}\n")
+
+
+def debian_packages(system: str, home: str, musl: str) -> Iterator[tuple[str, str, str]]:
+    """Packages with files in the image, and those linked into the program and its tools."""
+    for path in pathlib.Path(system, "var/lib/dpkg/status.d").iterdir():
+        fields = dict(x.split(": ", 1) for x in path.read_text().splitlines() if ": " in x)
+        yield fields["Package"], fields["Version"], "deb/debian"
+    linked = [SOURCES, pathlib.Path(home, "licences/rclone.packages")]
+    for line in "\n".join(path.read_text().strip() for path in linked).splitlines():
+        name, version, *_ = line.split()
+        yield name, version, "deb/debian"
+    yield "musl", musl, "deb/debian"
+
+
+def python_packages(site: str) -> Iterator[tuple[str, str, str]]:
+    """Installed packages, of which pairun is one."""
+    for each in importlib.metadata.distributions(path=[site]):
+        yield each.metadata["Name"].lower().replace("_", "-"), each.version, "pypi"
 
 
 if __name__ == "__main__":

@@ -87,6 +87,6 @@ lock_packages
 cp -r /opt/pairun/licences "$OUTPUT/pairun/opt/pairun/"
 mkdir "$OUTPUT/openssh"
 (cd /opt/pairun/tools && cp -r ssh sshd sftp-server ssh-session "$OUTPUT/openssh/")
-PYTHONPATH=$ROOT "$PYTHON" -B "$HERE/materials.py" "$OUTPUT/system" "$OUTPUT/pairun/opt/pairun" "$SITE"
+PYTHONPATH=$ROOT "$PYTHON" -B "$HERE/materials.py" "$OUTPUT/system" "$OUTPUT/pairun/opt/pairun" "$SITE" "$(musl_version)"
 find "$OUTPUT" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 for layer in "$OUTPUT"/*; do say "$layer: $(du -sm "$layer" | cut -f1) MB"; done

@@ -152,8 +152,7 @@ def _top_parser() -> argparse.ArgumentParser:
         formatter_class=LinesFormatter,
     )
     parser.add_argument("--version", action="store_true",
-                        help="print the version and the digest of the default playbooks; with --json a "
-                        "bill of materials in CycloneDX")  # fmt: skip
+                        help="print the version and the digest of the default playbooks")  # fmt: skip
     parser.add_argument("--dry-run", action="store_true",
                         help="review the jobs without probing or changing anything")  # fmt: skip
     dry_run.add_arguments(parser)
@@ -174,9 +173,9 @@ def _top(argv: list[str], vault: Vault) -> int:
         parser.error(suggestion)
     args = parse(parser, argv, argparse.Namespace(vault=vault))
     if args.version:
-        from pairun.cli.versions import bill_of_materials, version
+        from pairun.cli.versions import version
 
-        print((bill_of_materials if args.json else version)(args.root))
+        print(version(args.root))
         return 0
     if not args.dry_run:
         parser.print_usage(sys.stderr)

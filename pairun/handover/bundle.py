@@ -5,13 +5,9 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from pairun.errors import PairunError, Problem
 from pairun.net.authorities import PLACES
-
-if TYPE_CHECKING:
-    from pairun.handover.sbom import Component
 
 VARIABLE = "PAIRUN_BUNDLE"
 """Overrides the bundle's path; for tests, and for images that keep it elsewhere."""
@@ -82,29 +78,6 @@ def versions_in(bundle: str) -> list[str]:
     )
     inside = ", ".join(asked.stdout.splitlines()[2:])
     return [f"bundle {digest[:12]} ({bundle})", f"  {inside}"]
-
-
-def components_of(bundle: str) -> list[Component]:
-    """The bundle and its parts, as components of a bill of materials.
-
-    The bundle's build stores the output of ``runtime --version --json`` beside it, because this
-    machine cannot run a program that is built for another architecture.
-
-    Args:
-        bundle: its path; without a bundle, the list is empty.
-    """
-    if not _is_program(bundle):
-        return []
-    import hashlib
-    import json
-
-    from pairun.handover.sbom import file
-
-    with open(bundle, "rb") as f:
-        digest = hashlib.file_digest(f, "sha256").hexdigest()
-    with open(f"{bundle}.cdx.json", encoding="utf-8") as f:
-        inside = json.load(f)
-    return [file(bundle, digest), *inside["components"]]
 
 
 def _is_program(path: str) -> bool:

