@@ -24,13 +24,13 @@ from pairun.engines.doctor.rights import COMMANDS as RIGHTS
 from pairun.engines.doctor.rights import ENGINES, Right, rules
 from pairun.engines.kubernetes.apierrors import role_rule
 from pairun.handover import journal
-from pairun.handover.metrics import BUCKETS_S, FAMILIES
 from pairun.module import Context
 from pairun.module.effects import Effect
 from pairun.openpai.original.table import AREAS, differences
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.keywords import FOREIGN, KEYWORDS
 from pairun.playbook.pod.table import POD_SETTINGS, PodSetting
+from pairun.report.journal.metrics import BUCKETS_S, FAMILIES
 from pairun.report.pages import failure_lines, module_lines
 from pairun.report.pluginpages import plugin_lines
 
@@ -265,7 +265,7 @@ def metrics() -> Iterator[str]:
     """The reference of the metrics."""
     bounds = ", ".join("+Inf" if b == math.inf else f"{b:g}" for b in BUCKETS_S)
     yield "# Metrics\n"
-    yield "The metrics in a Pod's `metrics.txt` and of `pairun report --metrics`; how to scrape them:"
+    yield "The metrics of `pairun report --metrics`; how to scrape them:"
     yield "[metrics](../report.md#metrics). A name keeps its meaning, its unit and its labels.\n"
     yield "| metric | type | labels | meaning |"
     yield "|---|---|---|---|"

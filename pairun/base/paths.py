@@ -21,9 +21,6 @@ PLAIN_FILES = "PAIRUN_PLAIN_FILES"
 JOURNAL = "journal.jsonl"
 """The journal, in the Pod's log directory."""
 
-METRICS = "metrics.txt"
-"""The totals of the journal, in the Pod's log directory."""
-
 PROGRAMS = "bin"
 """A folder on the volume; the last one in the PATH of the user's command."""
 
@@ -83,11 +80,6 @@ def log_dir(root: str, env: Mapping[str, str]) -> str:
 def journal_file(root: str, env: Mapping[str, str]) -> str:
     """The path of the Pod's journal; the arguments are those of `log_dir`."""
     return os.path.join(log_dir(root, env), JOURNAL)
-
-
-def metrics_file(root: str, env: Mapping[str, str]) -> str:
-    """The path of the Pod's metrics; the arguments are those of `log_dir`."""
-    return os.path.join(log_dir(root, env), METRICS)
 
 
 def built_in_folder() -> str:

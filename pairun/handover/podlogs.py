@@ -8,21 +8,21 @@ import re
 import stat
 from collections.abc import Mapping
 
-from pairun.base.paths import JOURNAL, METRICS, log_dir
+from pairun.base.paths import JOURNAL, log_dir
 from pairun.handover.door import Door
 
 INIT_LOG = "init.log"
 """The init phase's output; appended to over restarts."""
 
-_STAYS = (INIT_LOG, JOURNAL, METRICS)
+_STAYS = (INIT_LOG, JOURNAL)
 _EARLIER = re.compile(r"prelog_(\d{1,9})")
 
 
 def prepare_logs(door: Door, env: Mapping[str, str]) -> None:
     """Create the Pod's log directory; move files of an earlier run of the Pod to ``prelog_<n>``.
 
-    The names are those that OpenPAI's log manager knows. The journal and the metrics are not moved,
-    because they cover all runs.
+    The names are those that OpenPAI's log manager knows. The journal is not moved,
+    because it covers all runs.
 
     Args:
         door: to the shared volume.

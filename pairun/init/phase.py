@@ -16,7 +16,6 @@ from pairun.executor.shared import Shared
 from pairun.handover.door import Door
 from pairun.handover.journal import Emit, Journal
 from pairun.handover.logjournal import LogJournal
-from pairun.handover.metrics import write_metrics
 from pairun.handover.stopnote import read_stop_note
 from pairun.init.eventsender import EventSender
 from pairun.init.handingover import hand_over, prepare
@@ -96,8 +95,6 @@ def run_phase(plans: PodPlans) -> int:
         executor.end(outcome)
     events.end()
     journal.close()
-    with contextlib.suppress(OSError):
-        write_metrics(Door(plans.pai_dir), plans.env)
     return outcome.exit_code
 
 

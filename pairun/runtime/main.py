@@ -167,8 +167,6 @@ class RuntimePhase:
         if code != 0:
             self._code = code = self._summarised(code)
         self._record_end(event, code, message)
-        with contextlib.suppress(Exception):
-            self._write_metrics()
         self._supervisor.sweep()
         return code
 
@@ -242,12 +240,6 @@ class RuntimePhase:
         """Print the journal to the container's log, if the cluster asks for it."""
         path = journal_file(self._pai_dir, self.env)
         LogJournal(self.env, self._door, path, self._vault.record, self._logs.show).show(whole=True)
-
-    def _write_metrics(self) -> None:
-        # Imported here, so that it takes no memory while the command runs.
-        from pairun.handover.metrics import write_metrics
-
-        write_metrics(self._door, self.env)
 
     # --- before the command ---
 

@@ -214,7 +214,6 @@ def test_again_in_the_same_volume(pod: _Pod) -> None:
     assert sorted(p.name for p in pod.logs.iterdir()) == [
         "init.log",
         "journal.jsonl",
-        "metrics.txt",
         "prelog_1",
     ]
     assert not (pod.volume / "stale").exists()

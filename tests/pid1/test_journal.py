@@ -47,16 +47,6 @@ def test_a_command_alone(volume: Any, start: Any) -> None:
     assert end["seconds"] >= records[2]["seconds"] > 0
 
 
-def test_the_metrics_hold_what_the_journal_holds(volume: Any, start: Any) -> None:
-    """PID 1 writes them at its end, whatever that is."""
-    volume.command("exit 7")
-    _run(volume, start)
-    text = _journal(volume).with_name("metrics.txt").read_text()
-    exits = 'pairun_phase_exits_total{phase="runtime",outcome="failure",exit_code="7"} 1\n'
-    assert exits in text
-    assert text.endswith("# EOF\n")
-
-
 def test_the_process_of_the_tasks_was_killed(volume: Any, start: Any) -> None:
     """The phase has its end in the journal also when who ran the tasks is no more."""
     volume.tasks(run={"tasks": "kill -9 $PPID"})

@@ -14,10 +14,10 @@ from pairun.engines.kubernetes.jobobjects import find, instances_of
 from pairun.engines.kubernetes.podstates import APP, PodState
 from pairun.errors import PairunError, Problem
 from pairun.handover.logjournal import read_log
-from pairun.handover.metrics import Totals
 from pairun.kube.frameworkpods import INIT
 from pairun.report.journal.history import UNFINISHED
 from pairun.report.journal.historybuilding import phases_of
+from pairun.report.journal.metrics import Totals
 from pairun.report.journal.pastinstances import InstancePast
 from pairun.report.journal.records import notes, read_entries
 

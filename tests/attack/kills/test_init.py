@@ -19,7 +19,7 @@ from tests.effort import cases
 __all__ = ["init"]
 
 KILLS = cases(20)
-LOGS = {"init.log", "journal.jsonl", "metrics.txt"}
+LOGS = {"init.log", "journal.jsonl"}
 MODULE = '''
 from pairun.module import CheckModule, Context, Result, define
 

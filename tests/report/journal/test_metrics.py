@@ -1,21 +1,15 @@
-"""The metrics of a Pod, read by Prometheus' own parser."""
+"""The metrics of journals, read by Prometheus' own parser."""
 
 from __future__ import annotations
 
 import importlib
-import json
 import math
-import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairun.handover.door import Door
-from pairun.handover.metrics import FAMILIES, MAX_JOURNAL_BYTES, Totals, write_metrics
+from pairun.report.journal.metrics import FAMILIES, Totals
 from tests.effort import cases
 
 PARSER: Any = importlib.import_module("prometheus_client.openmetrics.parser")
@@ -128,37 +122,3 @@ def test_the_number_of_series_is_bounded() -> None:
     found = totals(waits)
     assert len(found) < 2100
     assert sum(v for (name, _), v in found.items() if name.startswith("pairun_task_wait")) == 5000
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A Pod's log directory."""
-    path = tmp_path / "logs" / "pod"
-    path.mkdir(parents=True)
-    return path
-
-
-def write(folder: Path, records: Sequence[Mapping[str, Any]], more: bytes = b"") -> None:
-    """Write a journal."""
-    lines = (json.dumps({"schema": 1, **r}).encode() + b"\n" for r in records)
-    (folder / "journal.jsonl").write_bytes(b"".join(lines) + more)
-
-
-def test_the_file_replaces_an_earlier_one(folder: Path) -> None:
-    """Also where a link stands: nothing outside the volume is written; torn lines are left out."""
-    outside = folder.parents[1] / "outside"
-    outside.write_text("mine")
-    os.symlink(outside, folder / "metrics.txt")
-    write(folder, STORY, b'{"schema": 1, "type": "wait", "ta')
-    write_metrics(Door(str(folder.parents[1])), {"FC_POD_UID": "pod"})
-    assert outside.read_text() == "mine"
-    assert samples((folder / "metrics.txt").read_text()) == totals(STORY)
-    assert sorted(p.name for p in folder.iterdir()) == ["journal.jsonl", "metrics.txt"]
-
-
-def test_a_journal_that_is_too_large_is_left(folder: Path) -> None:
-    """The end of a container waits for no gigabyte."""
-    write(folder, STORY, b" " * MAX_JOURNAL_BYTES)
-    with pytest.raises(OSError, match="larger than"):
-        write_metrics(Door(str(folder.parents[1])), {"FC_POD_UID": "pod"})
-    assert not (folder / "metrics.txt").exists()
