@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,11 @@ from pairun.module import Module
 from pairun.playbook.document.texts import decode, load_bytes
 from pairun.playbook.keywords import KEYWORDS
 from pairun.playbook.rootfiles import (
+    FOLDERS,
     PLAYBOOK_FILES,
     PLUGIN_FOLDERS,
+    RULES_FOLDER,
+    names_in,
     not_a_root,
     plugin_folders_in,
 )
@@ -69,11 +72,24 @@ class Root:
         """
         return {} if self.flat else module_paths(os.path.join(self.path, "modules"))
 
-    def unread(self) -> Iterator[Problem]:
-        """Warn of files and folders whose names are almost right."""
-        from pairun.playbook.unreadfiles import unread  # most reviews have no cluster's root
-
-        yield from unread(self.path, flat=self.flat)
+    def ignored(self) -> list[str]:
+        """The files of the root's folders that pairun does not read, such as ``playbooks/int.yaml``."""
+        if self.flat:
+            return []  # a ConfigMap may hold files of other programs
+        read = {
+            *self.modules().values(),
+            *plugin_folders_in(os.path.join(self.path, PLUGIN_FOLDERS)),
+        }
+        for folder in ("playbooks", "plugin_specs", RULES_FOLDER):
+            files = self.files(folder)
+            read |= {p for n, p in files.items() if folder != "playbooks" or n in PLAYBOOK_FILES}
+        listed = (os.path.join(f, n) for f in FOLDERS for n in names_in(os.path.join(self.path, f)))
+        return [
+            path
+            for path in listed
+            if not os.path.basename(path).startswith(("_", "."))
+            and os.path.join(self.path, path) not in read
+        ]
 
     def source(self, name: str, path: str) -> ModuleSource:
         """The source of a module or of a plugin folder, read once.
@@ -243,6 +259,6 @@ def open_content(extra: Sequence[str], env: Mapping[str, str]) -> Content:
         )
     if config:
         flat = Root(path=config, layer="cluster", flat=True)
-        if flat.files("playbooks") or any(flat.unread()):
+        if flat.files("playbooks"):
             roots.append(flat)
     return Content(roots)

@@ -50,7 +50,7 @@ class Layers:
 
     Attributes:
         folders: the plugins that are folders with a program.
-        warnings: unused or misspelt entries of the roots; every review shows them.
+        warnings: unused or misspelt plugins of the roots; every review shows them.
 
     Raises:
         PairunError: a playbook, policy or plugin spec of a root is invalid.
@@ -62,12 +62,10 @@ class Layers:
         problems = Problems() if root_problems is None else root_problems
         self.policy = read_policy(content.playbooks("policy", problems), problems)
         self.folders = folder_plugins(content, self.policy)
-        cluster = (r for r in content.roots if r.layer != "built-in")
-        unused = (p for r in cluster for p in r.unread())
         plugins = {*content.specs, *self.folders.folders}
         # A typo in the deny list leaves a plugin allowed; the built-in policy has none.
         not_denied = self.policy.unknown_plugins(plugins, "deny")
-        self.warnings = (*unused, *self.folders.unused, *not_denied)
+        self.warnings = (*self.folders.unused, *not_denied)
         self._playbooks = {phase: content.playbooks(phase, problems) for phase in PHASES}
         for phase, documents in self._playbooks.items():
             for document in documents:

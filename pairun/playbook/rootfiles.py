@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 
 from pairun.errors import Problem
 
@@ -38,6 +40,33 @@ def _correction(path: str) -> str:
             f"or set PAI_CONFIG_DIR={path} in place of --root"
         )
     return missing
+
+
+def is_root(path: str) -> bool:
+    """Whether a folder has files of a content root; other projects have ``playbooks``, too."""
+
+    def names(folder: str, *endings: str) -> list[str]:
+        return [n for n in names_in(os.path.join(path, folder)) if n.endswith(endings)]
+
+    playbooks = {f"{name}.yaml" for name in PLAYBOOK_FILES}
+    modules = os.path.join(path, MODULES)
+    return (
+        not playbooks.isdisjoint(names("playbooks", ".yaml"))
+        or bool(names("plugin_specs", ".yaml") or names(RULES_FOLDER, ".yaml"))
+        or bool(plugin_folders_in(os.path.join(path, PLUGIN_FOLDERS)))
+        or any(imports_pairun(os.path.join(modules, name)) for name in names_in(modules))
+    )
+
+
+def imports_pairun(path: str) -> bool:
+    """Whether a Python file, or one in a folder, imports pairun: then it is a module of pairun."""
+    files = [os.path.join(path, name) for name in names_in(path)] or [path]
+    for file in files:
+        if file.endswith(".py") and os.path.isfile(file):  # a FIFO would block
+            with contextlib.suppress(OSError), open(file, "rb") as f:
+                if re.search(rb"(?m)^\s*(?:from|import)\s+pairun\b", f.read(64 * 1024)):
+                    return True
+    return False
 
 
 def plugin_folders_in(path: str) -> list[str]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from typing import IO, Any
 
-import pairun
 from pairun.errors import Place
 from pairun.job.model import Role
 from pairun.playbook.content import Content
 from pairun.report.jobreview_brief import Brief
 from pairun.report.review_data import as_data
-from pairun.report.review_text import ReviewText, summary
+from pairun.report.review_text import ReviewText, roots_line, summary
 from pairun.report.shown import shown_data
 from pairun.review.jobreview import JobReview
 from pairun.secrets.shapes import with_secrets
@@ -41,14 +40,8 @@ def print_review(review: JobReview, content: Content, stream: IO[str], *, full: 
 
 
 def _print_roots(text: ReviewText, content: Content) -> None:
-    roots = ", ".join(
-        " ".join([r.layer, *([r.path] if r.layer != "built-in" else []), r.digest()])
-        for r in content.roots
-    )
-    built_in = all(r.layer == "built-in" for r in content.roots)
-    only = " · using built-in defaults only" if built_in else ""
-    text.wrapped(f"pairun {pairun.__version__} · content roots: {roots}{only}", hang="  ")
-    if built_in:
+    text.wrapped(roots_line(content), hang="  ")
+    if all(r.layer == "built-in" for r in content.roots):
         text.line("add your cluster's defaults with --root DIR")
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from typing import IO, Any
 
+import pairun
 from pairun.base.escapes import visible
 from pairun.module import format_duration
 from pairun.plan import EVENTS, Late, Task
+from pairun.playbook.content import Content
 from pairun.report.shown import container_texts, fit, shown_data
 from pairun.report.tint import Tint
 from pairun.review.taskreview import Override, Reviewed
@@ -171,6 +174,19 @@ class ReviewText:
         value, before = (_compact(shown_data(v, self._vault)) for v in (o.value, o.before[0]))
         was = "the default" if o.before[0] is None else f"{before} ({o.before[1]} {o.before[2]})"
         self.wrapped(f"{o.path} = {value}  ← {o.layer} {o.where}, was {was}", indent, "green", "  ")
+
+
+def roots_line(content: Content) -> str:
+    """The first line of a review: pairun's version, the content roots, and what it does not read."""
+    roots = ", ".join(
+        " ".join([r.layer, *([r.path] if r.layer != "built-in" else []), r.digest()])
+        for r in content.roots
+    )
+    line = f"pairun {pairun.__version__} · content roots: {roots}"
+    if all(r.layer == "built-in" for r in content.roots):
+        return f"{line} · using built-in defaults only"
+    ignored = [os.path.join(r.path, x) for r in content.roots[1:] for x in r.ignored()]
+    return f"{line} · pairun does not read {', '.join(ignored)}" if ignored else line
 
 
 def verdict_words(item: Reviewed) -> str:

@@ -18,11 +18,16 @@ from pairun.playbook.effective import Layers
 from pairun.playbook.keywords import OPERATIONS
 from pairun.playbook.linting import lint_changes, lint_module, lint_playbook, lint_policy, lint_spec
 from pairun.playbook.pluginfolders import check_folder
-from pairun.playbook.rootfiles import DESCRIPTION, PLAYBOOK_FILES, not_a_root, root_around
-from pairun.playbook.rootlooks import imports_pairun, looks_like_root
+from pairun.playbook.rootfiles import (
+    DESCRIPTION,
+    PLAYBOOK_FILES,
+    imports_pairun,
+    is_root,
+    not_a_root,
+    root_around,
+)
 from pairun.playbook.rules import check_rules
 from pairun.playbook.specs import PHASES
-from pairun.playbook.unreadfiles import unread
 from pairun.review.jobreview import JobReview, review_data
 from pairun.review.lintpaths import files_in
 from pairun.review.lostrules import check_lost
@@ -59,10 +64,9 @@ def lint(paths: Sequence[str], roots: list[str], vault: Vault) -> Linted:
     try:
         refused = Problems()
         folders = {p: _files_in(p, refused) for p in paths if os.path.isdir(p)}
-        looks = [p for p in folders if looks_like_root(p)]
-        own = [p for p in looks if _adds_a_root(p, roots)]
+        own = [p for p in folders if is_root(p) and _adds_a_root(p, roots)]
         linter = _Linter([*roots, *own], vault)
-        linted = [refused, linter.root_problems, linter.folder_problems, _misnamed(looks)]
+        linted = [refused, linter.root_problems, linter.folder_problems]
         for path in paths:
             for file in folders.get(path, [path]):
                 kinds[file], problems = linter.lint(file, named=path not in folders)
@@ -87,14 +91,6 @@ def _adds_a_root(folder: str, roots: list[str]) -> bool:
     """Whether a folder is a content root that is not yet among the roots."""
     known = map(os.path.realpath, (built_in_root().path, *roots))
     return not_a_root(folder) is None and os.path.realpath(folder) not in known
-
-
-def _misnamed(folders: Sequence[str]) -> Problems:
-    """Files that pairun ignores because of their names, in folders that look like content roots."""
-    problems = Problems()
-    for folder in folders:
-        problems.extend(unread(folder))
-    return problems
 
 
 def _each_once(linted: Sequence[Problems]) -> Iterator[Problem]:
@@ -197,7 +193,7 @@ class _Linter:
         beside = os.path.dirname(path)
         if root is None and not named and beside and _adds_a_root(beside, self._roots):
             root = beside
-        if root is None or self._layers.content.own(path) or not looks_like_root(root):
+        if root is None or self._layers.content.own(path) or not is_root(root):
             return self._layers
         if root not in self._around:
             # The root's other files report their problems when they are linted.
@@ -287,7 +283,7 @@ def _kind(path: str, node: Node, *, named: bool) -> str | None:
         return "plugin folder"
     name, above = os.path.basename(path), os.path.dirname(os.path.abspath(path))
     # Other projects have folders with these names, too, but their playbooks are lists.
-    is_ours = named or looks_like_root(os.path.dirname(above)) or _has_its_place(path, keys)
+    is_ours = named or is_root(os.path.dirname(above)) or _has_its_place(path, keys)
     folder = os.path.basename(above) if is_ours else ""
     if folder == "plugin_specs":
         return "plugin spec"

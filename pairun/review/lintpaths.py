@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pairun.base.runfolders import MARKER
 from pairun.contract.sources import module_at, module_paths
 from pairun.errors import PairunError, Problem
-from pairun.playbook.rootfiles import DESCRIPTION, MODULES
-from pairun.playbook.rootlooks import imports_pairun, looks_like_root
+from pairun.playbook.rootfiles import DESCRIPTION, MODULES, imports_pairun, is_root
 
 MAX_FILES = 1000
 _YAML = (".yaml", ".yml")
@@ -62,7 +61,7 @@ def _inside(folder: str) -> Iterator[tuple[str, bool]]:
         return
     modules = []
     whole = os.path.abspath(folder)
-    if os.path.basename(whole) == MODULES and looks_like_root(os.path.dirname(whole)):
+    if os.path.basename(whole) == MODULES and is_root(os.path.dirname(whole)):
         modules = list(module_paths(folder).values())
         yield from ((module, False) for module in modules)
     try:

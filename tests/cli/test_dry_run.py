@@ -136,6 +136,9 @@ def test_the_first_line_names_the_roots_and_their_digests(shell: Shell) -> None:
     out = shell("--dry-run", shell.job(), "--root", "c").out
     assert "cluster c " in out.splitlines()[0]
     assert "using built-in defaults only" not in out
+    shell.file("c/playbooks/int.yaml", "")
+    out = shell("--dry-run", shell.job(), "--root", "c").out
+    assert "pairun does not read c/playbooks/int.yaml" in out.splitlines()[0]
     os.rename(root, shell.tmp / "d")
 
 

@@ -415,7 +415,6 @@ def test_a_patch_is_checked_as_it_is_stacked(shell: Shell) -> None:
         ("else/a.yaml", "phas: init\n", "PR201", "did you mean 'phase'?"),
         ("else/a.yaml", "jobmay: {}\n", "PR406", "did you mean 'job_may'?"),
         ("else/a.yaml", "tasks: []\n", "PR205", "'phase' is missing"),
-        ("playbooks/int.yaml", "phase: init\ntasks: []\n", "PR912", "did you mean 'init.yaml'?"),
     ],
 )
 def test_a_slip_does_not_make_it_a_job(
@@ -459,13 +458,6 @@ def test_a_policy_may_name_what_a_job_brings(shell: Shell) -> None:
         "  disable: '*'\n  insert: {init: '*', runtime: [cmd]}\n  plugins: {allow: '*', deny: []}\n"
     )
     assert shell("lint", shell.file("p.yaml", text)).ids == []
-
-
-def test_a_warning_of_a_root_is_said_once(shell: Shell) -> None:
-    """However many of its files are linted."""
-    root = shell.root({"playbooks/int.yaml": "phase: init\ntasks: []\n", "plugin_specs/a.yaml": ""})
-    said = shell("lint", root / "playbooks/int.yaml", root / "plugin_specs/a.yaml", "--root", root)
-    assert said.ids.count("PR912") == 1
 
 
 BROKEN = '''\
@@ -726,30 +718,6 @@ def test_a_job_beside_its_root(shell: Shell) -> None:
     said = shell("lint", folder)
     assert (said.code, said.err) == (0, "")
     assert shell("lint", folder / "plugin/job.yaml").ids == ["PR511"]
-
-
-MISNAMED = [
-    ("playbook/init.yaml", "phase: init\npatches: []\n", "playbook", "playbooks"),
-    ("plugin_spec/a.yaml", "summary: S\n", "plugin_spec", "plugin_specs"),
-    ("plugins/a.yaml", "summary: S\n", "plugins", "plugin_specs"),
-    ("module/a.py", "from pairun.module import define\n", "module", "modules"),
-]
-
-
-@pytest.mark.parametrize(("path", "text", "folder", "meant"), MISNAMED)
-@pytest.mark.parametrize(
-    "others",
-    [{}, {"plugin_specs/x.yaml": "summary: S\n"}, {"playbooks/policy.yaml": "job_may: {}\n"}],
-)
-def test_a_misnamed_folder(
-    shell: Shell, path: str, text: str, folder: str, meant: str, others: dict[str, str]
-) -> None:
-    """Alone in a folder, or beside folders that pairun reads."""
-    root = shell.root({path: text, "job.yaml": shell.job_text, **others})
-    said = shell("lint", root)
-    assert said.ids == ["PR912"]
-    assert f"pairun does not read {root}/{folder}" in said.err
-    assert f"did you mean '{meant}'?" in said.err
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Misnamed files and folders of a content root are reported."""
+"""The files of a content root, and folders that are none."""
 
 from __future__ import annotations
 
@@ -6,19 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pairun.errors import PairunError, Problem
+from pairun.errors import PairunError
 from pairun.playbook.content import open_content
 from pairun.playbook.rootfiles import not_a_root
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.desk import Desk
-
-
-def warnings(desk: Desk, text: str, *roots: Path) -> list[Problem]:
-    """The warnings of a job that must be valid."""
-    return [p for p in desk.valid(text, *roots).problems if p.severity == "warning"]
 
 
 def test_a_config_folder_that_is_none(desk: Desk) -> None:
@@ -33,35 +26,16 @@ def test_a_config_folder_that_is_none(desk: Desk) -> None:
     assert len(open_content([], {"PAI_CONFIG_DIR": str(desk.tmp)}).roots) == 1
 
 
-@pytest.mark.parametrize(
-    ("path", "hint"),
-    [
-        ("playbooks/int.yaml", "did you mean 'init.yaml'?"),
-        ("playbooks/init.yml", "did you mean 'init.yaml'?"),
-        ("playbooks/more.yaml", "known: init.yaml, runtime.yaml, policy.yaml"),
-        ("plugins/ssh.yaml", "did you mean 'plugin_specs'?"),
-        ("plugin_specs/ssh.yml", "in plugin_specs names end with .yaml"),
-        ("modules/ssh.yaml", "in modules names end with .py"),
-        ("modules/waiting/pods.py", "the folder of a module has a file __init__.py"),
-        ("policy.yaml", "it belongs in the folder playbooks"),
-    ],
-)
-def test_a_file_that_nobody_reads(desk: Desk, path: str, hint: str) -> None:
-    """What was meant for pairun and has another name is a warning of every review."""
-    root = desk.root({path: "", "modules/_helper.py": "", "README.md": "", "modules/ok.py": ""})
-    (problem,) = warnings(desk, desk.job_text, root)
-    assert (problem.id, problem.hint) == ("PR912", hint)
-    assert str(root) in problem.message
-
-
-def test_a_folder_of_files_has_other_programs_files(desk: Desk) -> None:
-    """In a mounted ConfigMap only what is nearly a playbook's name is a slip."""
-    (desk.tmp / "exit-spec.yaml").write_text("")
-    (desk.tmp / "polcy.yaml").write_text("")
-    content = open_content([], {"PAI_CONFIG_DIR": str(desk.tmp)})
-    from pairun.playbook.effective import Layers
-
-    assert [p.hint for p in Layers(content).warnings] == ["did you mean 'policy.yaml'?"]
+def test_files_that_pairun_ignores(desk: Desk) -> None:
+    """In the root's folders; helpers, hidden files and other folders do not count."""
+    ignored = [
+        "modules/ssh.yaml", "modules/waiting", "playbooks/init.yml", "playbooks/int.yaml",
+        "plugin_specs/ssh.yml", "plugins/ssh.yaml",
+    ]  # fmt: skip
+    read = ["modules/_helper.py", "modules/ok.py", "playbooks/policy.yaml", "docs/a.yaml", "README"]
+    files = [*ignored, *read]
+    root = desk.root({f"{p}/pods.py" if p.endswith("waiting") else p: "" for p in files})
+    assert open_content([str(root)], {}).roots[1].ignored() == ignored
 
 
 def test_a_folder_that_is_part_of_a_root(desk: Desk) -> None:

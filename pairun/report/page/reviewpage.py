@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-import pairun
 from pairun.errors import Problem, concealed_in
 from pairun.job.planning import RolePlan
 from pairun.module import Phase
@@ -16,7 +15,7 @@ from pairun.report.page.reviewmodel import ProblemPlaces, as_text
 from pairun.report.page.reviewtask import ProblemInPlace, badge, kind_of, task_card
 from pairun.report.problems import problem_text
 from pairun.report.review_data import as_data
-from pairun.report.review_text import reason, summary
+from pairun.report.review_text import reason, roots_line, summary
 from pairun.review.jobreview import JobReview
 from pairun.review.taskreview import Reviewed
 
@@ -33,22 +32,12 @@ def review_page(reviews: Sequence[JobReview], content: Content) -> str:
         f"Review of {', '.join(names)}",
         joined(
             *(_Job(review, number).html() for number, review in enumerate(reviews)),
-            element("footer", _roots(content), class_="quiet"),
+            element("footer", element("p", roots_line(content)), class_="quiet"),
         ),
         {},
         style=assets("look.css", "review.css"),
         script=assets("shared.js", "review.js"),
     )
-
-
-def _roots(content: Content) -> Html:
-    roots = ", ".join(
-        " ".join([r.layer, *([r.path] if r.layer != "built-in" else []), r.digest()])
-        for r in content.roots
-    )
-    only = all(r.layer == "built-in" for r in content.roots)
-    hint = "; using built-in defaults only, add your cluster's with --root DIR" if only else ""
-    return element("p", f"pairun {pairun.__version__} · content roots: {roots}{hint}")
 
 
 class _Job:
