@@ -26,7 +26,6 @@ from pairun.engines.kubernetes.apierrors import role_rule
 from pairun.handover import journal
 from pairun.module import Context
 from pairun.module.effects import Effect
-from pairun.openpai.original.table import AREAS, differences
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.keywords import FOREIGN, KEYWORDS
 from pairun.playbook.pod.table import POD_SETTINGS, PodSetting
@@ -214,20 +213,6 @@ def _choices(action: argparse.Action) -> str:
     return "one of " + ", ".join(f"`{c}`" for c in action.choices) if action.choices else ""
 
 
-def openpai() -> Iterator[str]:
-    """Every case in which pairun does otherwise than OpenPAI's own runtime."""
-    yield "# Differences from OpenPAI's runtime\n"
-    yield "Every case in which pairun does otherwise on purpose; all else is the same. `pairun diff"
-    yield "--against-openpai JOB` says which of them a job meets ([moving over](../moving.md))."
-    for area, title in AREAS.items():
-        yield f"\n## {title}\n"
-        yield "| id | case | OpenPAI's runtime | pairun |"
-        yield "|---|---|---|---|"
-        for d in differences():
-            if d.area == area:
-                yield f"| `{d.id}` | {d.case} | {d.there} | {d.here} |"
-
-
 def rights() -> Iterator[str]:
     """The rights of a person, for each command and engine."""
     yield "# Rights in a cluster\n"
@@ -394,7 +379,6 @@ def main(check: bool) -> int:
         "rights": rights(),
         "journal": records(),
         "metrics": metrics(),
-        "openpai": openpai(),
         "benchmarks": chart.page(history()),
     }
     files = {

@@ -127,9 +127,6 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         Example(
             "pairun diff built-in cluster job.yaml", "show what a content root changes for a job"
         ),
-        Example(
-            "pairun diff --against-openpai job.yaml", "show what differs from OpenPAI's runtime"
-        ),
     ),
     "export": (
         Example("pairun export pod-failure-policy", "print the policy for a Kubernetes Job"),

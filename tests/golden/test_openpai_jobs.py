@@ -18,8 +18,6 @@ from pairun.job.plugins import collect
 from pairun.job.templates import render_secrets, user_command
 from pairun.module import reveal
 from pairun.openpai.framework import job_from_framework, make_framework
-from pairun.openpai.original.met import cases_of
-from pairun.openpai.original.scripts import scripts_of
 from pairun.openpai.platform import framework_environment
 from pairun.playbook.document.reading import Node, node_of
 from pairun.playbook.inputs import PluginUse
@@ -186,38 +184,3 @@ def test_masked_secrets_are_taken_from_where_they_are_mounted() -> None:
     job, _ = job_from_framework(framework, mounted)
     assert job is not None
     assert job.secrets is mounted
-
-
-@pytest.mark.parametrize("run", RUNS)
-def test_the_model_of_the_original_says_what_the_original_did(
-    run: tuple[str, str, dict[str, Any]],
-) -> None:
-    """Which scripts it makes, in which order, and whether its init phase survives the job."""
-    file, key, seen = run
-    job = job_of(file)
-    role = job.role(key.partition("|")[2])
-    assert role is not None
-    uses = tuple(collect(job, role)[0])
-    certain = [c for c in cases_of(job, role, uses) if c.ends == 1 and c.id != "ssh-extension"]
-    if key.partition("|")[2] == role.name and role.name != role.fc_name:
-        certain = [c for c in certain if c.id != "role-name"]
-    assert bool(certain) == (seen["rc"] != 0), [c.id for c in certain]
-    if seen["rc"] == 0:
-        made = [scripts_of(use, job, role) for use in uses]
-        pre = [n for n, s in enumerate(made) if s.pre]
-        post = [n for n, s in enumerate(made) if s.post]
-        assert [n for n, _ in scripts(seen, "pre")] == pre
-        assert [n for n, _ in scripts(seen, "post")] == post[::-1]
-
-
-@pytest.mark.parametrize("run", RUNS)
-def test_the_model_of_the_image_check_says_what_the_original_did(
-    run: tuple[str, str, dict[str, Any]],
-) -> None:
-    """Which images it refuses by their names or their logins, before it asks any registry."""
-    file, key, seen = run
-    job = job_of(file)
-    role = job.role(key.partition("|")[2])
-    assert role is not None
-    cases = cases_of(job, role, tuple(collect(job, role)[0]))
-    assert any(c.ends == 254 for c in cases) == (not seen["image_ok"]), seen["image"]

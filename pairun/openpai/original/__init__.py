@@ -1,1 +1,0 @@
-"""Predicts what OpenPAI's own runtime does with a job, as far as the job file shows it."""
