@@ -458,7 +458,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "pairun accepts it; the old runtime ended with 254.",
     ),
     ("PR907", "an event that does not exist", "The callback never runs."),
-    ("PR908", "not part of this version yet", "The task says so when it runs, and does nothing."),
+    ("PR908", "not part of this version yet", "pairun ignores it."),
     (
         "PR909",
         "secrets in JSON are stored unmasked",
@@ -545,12 +545,10 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "a size that lacks a unit",
         "Write the unit, as in 16Gi or 512Mi: a size without one is in bytes.",
     ),
-    (
-        "PR934",
-        "a value that a task cannot use",
-        "The job runs without it. The message says what is wrong; correct the value.",
-    ),
 )
 
 CATALOGUE = {id_: ErrorKind(title, advice) for id_, title, advice in _ROWS}
 """Id to its kind, in the order of the ids."""
+
+RETIRED = ("PR202", "PR405", "PR514", "PR934")
+"""Ids of earlier versions. No new error may have one of them."""

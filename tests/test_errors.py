@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pairun
-from pairun.catalogue import CATALOGUE
+from pairun.catalogue import CATALOGUE, RETIRED
 from pairun.errors import (
     PairunError,
     Place,
@@ -53,6 +53,11 @@ def test_every_id_in_the_code_has_a_meaning() -> None:
 def test_every_meaning_belongs_to_an_id_in_the_code() -> None:
     """The catalogue promises no error that nobody raises."""
     assert CATALOGUE.keys() - ids_in_code().keys() == set()
+
+
+def test_no_error_has_a_retired_id() -> None:
+    """An id keeps its meaning for ever, also without a feature."""
+    assert set(RETIRED).isdisjoint(ids_in_code().keys() | CATALOGUE.keys())
 
 
 def test_every_id_is_raised_in_a_test() -> None:

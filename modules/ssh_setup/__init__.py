@@ -23,7 +23,7 @@ from pairun.module import (
 
 from .files import File, all_files
 from .jobkey import job_pair
-from .keys import keys_of_people, public_keys
+from .keys import keys_of_people
 from .layout import ssh_folder
 from .peers import MAX_BYTES, ssh_peers
 from .programs import find_programs, search_path
@@ -79,15 +79,6 @@ class SshSetup(StateModule):
         """A key pair has both parts."""
         if (self.private_key is None) != (not self.public_key):
             yield "'private_key' and 'public_key' go together"
-
-    def doubts(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Lines of userssh that are no public keys."""
-        settings = self.userssh if isinstance(self.userssh, Mapping) else {}
-        value = settings.get("value")
-        if settings.get("type") not in (None, "", "system") and isinstance(value, str):
-            complaints: list[str] = []
-            _ = list(public_keys(value, "userssh.value", complaints))
-            yield from ((("userssh", "value"), complaint) for complaint in complaints)
 
     def probe(self, ctx: Context) -> _State:
         """Read the needed files' current state, and check whether the sshd runs."""

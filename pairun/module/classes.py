@@ -29,7 +29,6 @@ class Module:
             runtime phase. If the image lacks one, the module must say so.
         asks_servers: it uses `Context.fetch`, `Context.post` or `Context.fetch_file`: the executor
             imports the HTTP client once, and every attempt finds it there.
-        not_yet: what this version does not support yet; empty for a module that works.
     """
 
     phases: ClassVar[tuple[Phase, ...]] = ("init", "runtime")
@@ -37,7 +36,6 @@ class Module:
     example: ClassVar[str] = ""
     tools: ClassVar[tuple[str, ...]] = ()
     asks_servers: ClassVar[bool] = False
-    not_yet: ClassVar[str] = ""
 
     @property
     def harmless(self) -> frozenset[FailureKind]:
@@ -51,13 +49,6 @@ class Module:
 
     def require(self) -> Iterator[str]:
         """Yield a sentence for each combination of arguments that is invalid."""
-        yield from ()
-
-    def doubts(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield the path and a sentence for each value that is valid but cannot be used.
-
-        A review warns of them. An argument that is unknown before the run has its default here.
-        """
         yield from ()
 
 

@@ -16,7 +16,6 @@ from pairun.host.worlds import ReviewContext
 from pairun.job.checks.destinations import destination_warnings
 from pairun.job.checks.gracetime import grace_warnings, torchrun_warnings
 from pairun.job.checks.idleplugins import idle_plugin_warnings
-from pairun.job.checks.ineffective import ineffective_warnings
 from pairun.job.checks.surprises import job_warnings
 from pairun.job.checks.variables import variable_warnings
 from pairun.job.hiding import hide_lines
@@ -182,13 +181,11 @@ def review_loaded(
         for role in _chosen_roles(path, job, only, problems):
             try:
                 plan = _plan_role(layers, job, role, settings, problems, vault)
-                _warn_of_unfinished_modules(plan, layers.content, problems)
                 problems.extend(grace_warnings(plan, settings.grace))
                 others = settings.plain or settings.init_plugins is not None
                 problems.extend(variable_warnings(plan, other_settings=others))
                 problems.extend(destination_warnings(plan, layers.content))
                 problems.extend(idle_plugin_warnings(plan, layers.content))
-                problems.extend(ineffective_warnings(plan, layers.content))
                 tasks[role.name] = _verdicts(plan, layers.content, settings)
                 plans.append(plan)
             except PairunError as e:
@@ -262,19 +259,6 @@ def _plan_role(
         vault=vault,
         problems=problems,
     )
-
-
-def _warn_of_unfinished_modules(plan: RolePlan, content: Content, problems: Problems) -> None:
-    used_at = {use.base_id: use.place for use in plan.uses}
-    for draft in plan.effective.drafts.values():
-        planned = {t.id: t for t in plan.plans[draft.phase].tasks()}
-        for draft_task in draft.tasks():
-            task = planned.get(draft_task.id)
-            if task is None or task.when is False:
-                continue
-            if not_yet := content.module(task.module).not_yet:
-                message = f"{task.id}: not part of this version: {not_yet}"
-                problems.warning("PR908", message, used_at.get(task.id, draft_task.place))
 
 
 def _verdicts(plan: RolePlan, content: Content, settings: Settings) -> dict[Phase, list[Reviewed]]:

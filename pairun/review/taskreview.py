@@ -129,10 +129,7 @@ def _verdict(
     if task.when is False:
         condition = "its condition" if when is None or when.value is False else str(when.value)
         return Verdict("no_change", f"skipped: {condition} is false")
-    cls = load(task.module)
-    if cls.not_yet:
-        return Verdict("check", f"not part of this version: {cls.not_yet}")
-    verdict = judge(task, cls, context)
+    verdict = judge(task, load(task.module), context)
     if isinstance(task.when, Late):
         return Verdict("unknown", f"whether it runs depends on {task.when.because}")
     return verdict

@@ -836,47 +836,6 @@ taskRoles:
     assert "script: two" in out
 
 
-def test_what_a_version_does_not_do_is_said_in_the_review(shell: Shell) -> None:
-    """A reviewer is told what is not done yet, at the job's line, before anything runs."""
-    shell.file(
-        "root/modules/later.py",
-        """\
-from pairun.module import CheckModule, Context, Skip, define
-
-
-@define
-class Later(CheckModule):
-    \"\"\"Stand in plans before it works.\"\"\"
-
-    example = "later: {}"
-    not_yet = "nothing is done later"
-
-    def check(self, ctx: Context) -> None:
-        \"\"\"Say it.\"\"\"
-        raise Skip(self.not_yet)
-""",
-    )
-    shell.file("root/plugin_specs/later.yaml", "summary: x.\nruntime: [{name: Later, later: {}}]\n")
-    job = shell.file(
-        "later.yaml",
-        """\
-protocolVersion: 2
-name: later
-type: job
-prerequisites: [{name: i, type: dockerimage, uri: u}]
-taskRoles:
-  a: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}, commands: [one]}
-extras:
-  com.microsoft.pai.runtimeplugin:
-    - {plugin: later, parameters: {}}
-""",
-    )
-    done = shell("--dry-run", "--root", shell.tmp / "root", job)
-    assert "not part of this version: nothing is done later" in done.out
-    assert "PR908" in done.err
-    assert "later.yaml:9" in done.err
-
-
 def test_ssh_in_the_review(shell: Shell) -> None:
     """What ssh needs is known to the run alone; keys are in no review."""
     job = shell.file(
