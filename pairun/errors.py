@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from pairun.base.closeness import closest
 from pairun.base.escapes import visible
 
 Severity = Literal["error", "warning"]
@@ -205,11 +204,12 @@ def _reading_order(p: Problem) -> tuple[str, int, int]:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word closest to ``word``, if one is close enough."""
+    from difflib import get_close_matches  # PID 1 does not need it
+
     folded = {k.lower().replace("-", "_"): k for k in known}
     # camelCase is the most frequent mistake of users who come from job files
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word).lower().replace("-", "_")
-    close = closest(plain, folded, 0.65)
-    return None if close is None else folded[close]
+    return next((folded[near] for near in get_close_matches(plain, folded, 1, 0.65)), None)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:

@@ -4,27 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from typing import Any
-
-from pairun.base.terminal import columns
-
-
-class _Formatter(argparse.HelpFormatter):
-    """As wide as the terminal; argparse makes one for every argument that it adds."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=columns(80) - 2)
-
-
-class LinesFormatter(_Formatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of the text below the arguments."""
 
 
 class CommandParser(argparse.ArgumentParser):
     """A parser whose help begins with examples; its sub-commands' parsers, too."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **{"formatter_class": _Formatter, **kwargs})
 
     def format_help(self) -> str:
         """The description, the examples, and argparse's own help."""
@@ -71,12 +54,13 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _head(prog: str, description: str) -> Iterator[str]:
+    import shutil
     import textwrap
 
     from pairun.cli.examples import examples_of
 
     sentence = f"{description[:1].upper()}{description[1:].rstrip('.')}."
-    yield textwrap.fill(sentence, columns(80) - 2)
+    yield textwrap.fill(sentence, shutil.get_terminal_size().columns - 2)
     yield ""
     if examples := examples_of(prog):
         yield "examples:"

@@ -8,7 +8,7 @@ import gc
 import importlib
 import sys
 
-from pairun.cli.commandhelp import CommandParser, LinesFormatter, parse
+from pairun.cli.commandhelp import CommandParser, parse
 from pairun.errors import PairunError
 from pairun.secrets.vault import Vault
 
@@ -149,7 +149,7 @@ def _top_parser() -> argparse.ArgumentParser:
         description="Review a job file: what will run in both phases of every role, and who set "
         "each value.",
         epilog=f"commands:\n{listed}\n\n`pairun COMMAND --help` prints the help of one.",
-        formatter_class=LinesFormatter,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true",
                         help="print the version and the digest of the default playbooks")  # fmt: skip

@@ -5,32 +5,29 @@ from __future__ import annotations
 import datetime
 import re
 
-from pairun.base.pattern import Pattern
 from pairun.playbook.document.scalars import WORDS, Dialect, Scalar, Timestamp
 
-_JS_DECIMAL = Pattern(r"[-+]?[1-9][0-9_]*|[-+]?0")
-_JS_SEXAGESIMAL = Pattern(r"[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+")
-_JS_FLOAT = Pattern(
+_JS_DECIMAL = r"[-+]?[1-9][0-9_]*|[-+]?0"
+_JS_SEXAGESIMAL = r"[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+"
+_JS_FLOAT = (
     r"[-+]?(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?"
     r"|[-+]?\.[0-9_]+(?:[eE][-+]?[0-9]+)?"
     r"|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*"
 )
-_JS_DATE = Pattern(r"(\d{4})-(\d\d)-(\d\d)")
-_JS_TIME = Pattern(
+_JS_DATE = r"(\d{4})-(\d\d)-(\d\d)"
+_JS_TIME = (
     r"(\d{4})-(\d\d?)-(\d\d?)(?:[Tt]|[ \t]+)(\d\d?):(\d\d):(\d\d)(?:\.(\d*))?"
     r"(?:[ \t]*(?:Z|([-+])(\d\d?)(?::(\d\d))?))?"
 )
 
 
 _JS4_INT = (
-    (Pattern(r"[-+]?0b[01_]*[01]"), 2),
-    (Pattern(r"[-+]?0x[0-9a-fA-F_]*[0-9a-fA-F]"), 16),
-    (Pattern(r"[-+]?0o[0-7_]*[0-7]"), 8),
-    (Pattern(r"[-+]?[0-9](?:[0-9_]*[0-9])?"), 10),
+    (r"[-+]?0b[01_]*[01]", 2),
+    (r"[-+]?0x[0-9a-fA-F_]*[0-9a-fA-F]", 16),
+    (r"[-+]?0o[0-7_]*[0-7]", 8),
+    (r"[-+]?[0-9](?:[0-9_]*[0-9])?", 10),
 )
-_JS4_FLOAT = Pattern(
-    r"[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9_]+(?:[eE][-+]?[0-9]+)?"
-)
+_JS4_FLOAT = r"[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9_]+(?:[eE][-+]?[0-9]+)?"
 
 
 def resolve_js(text: str) -> Scalar:
@@ -45,7 +42,7 @@ def resolve_js(text: str) -> Scalar:
         return text
     if (number := _js_integer(text)) is not None:
         return number
-    if not text.endswith("_") and _JS_FLOAT.compiled.fullmatch(text):
+    if not text.endswith("_") and re.fullmatch(_JS_FLOAT, text):
         return _js_float(text.replace("_", ""))
     return _js_timestamp(text)
 
@@ -63,9 +60,9 @@ def _js_integer(text: str) -> int | None:
         rest = digits[len(prefix) :]
         if digits.startswith(prefix) and re.fullmatch(pattern, rest) and rest.strip("_"):
             return sign * int(rest.replace("_", ""), base)
-    if _JS_DECIMAL.compiled.fullmatch(text):
+    if re.fullmatch(_JS_DECIMAL, text):
         return int(text.replace("_", ""))
-    if _JS_SEXAGESIMAL.compiled.fullmatch(text):
+    if re.fullmatch(_JS_SEXAGESIMAL, text):
         value = 0
         for part in digits.replace("_", "").split(":"):
             value = value * 60 + int(part)
@@ -84,9 +81,9 @@ def _js_float(text: str) -> Scalar:
 
 def _js_timestamp(text: str) -> Scalar:
     try:
-        if m := _JS_DATE.compiled.fullmatch(text):
+        if m := re.fullmatch(_JS_DATE, text):
             when = datetime.datetime(*map(int, m.groups()), tzinfo=datetime.UTC)  # type: ignore[arg-type,misc]
-        elif m := _JS_TIME.compiled.fullmatch(text):
+        elif m := re.fullmatch(_JS_TIME, text):
             year, month, day, hour, minute, second = (int(m[i]) for i in range(1, 7))
             when = datetime.datetime(year, month, day, hour, minute, second, tzinfo=datetime.UTC)
             if m[8]:
@@ -110,9 +107,9 @@ def resolve_js4(text: str) -> Scalar:
     if text[0] not in "0123456789+-.":
         return text
     for pattern, base in _JS4_INT:
-        if len(text) <= 400 and pattern.compiled.fullmatch(text):
+        if len(text) <= 400 and re.fullmatch(pattern, text):
             return int(re.sub("_|0[box]" if base != 10 else "_", "", text), base)
-    if not text.endswith("_") and _JS4_FLOAT.compiled.fullmatch(text):
+    if not text.endswith("_") and re.fullmatch(_JS4_FLOAT, text):
         return _js_float(text.replace("_", ""))
     return _js_timestamp(text)
 

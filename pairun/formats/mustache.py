@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pairun.base.pattern import Pattern
 from pairun.playbook.document.scalars import js_text
 
 SPACES = (
@@ -21,9 +20,9 @@ SPACES = (
 )
 """The characters that ECMAScript's ``\\s`` matches and its ``trim`` removes."""
 
-_BLANK = Pattern(f"[{SPACES}]*")
-_LINE = Pattern(r"[^\n]*\n|[^\n]+")
-_INDEX = Pattern(r"\[(\d+)\]")
+_BLANK = re.compile(f"[{SPACES}]*")
+_LINE = r"[^\n]*\n|[^\n]+"
+_INDEX = r"\[(\d+)\]"
 
 
 class TagError(Exception):
@@ -73,7 +72,7 @@ def render(template: str, view: Mapping[str, Any]) -> str:
         elif kind == "text":
             out.append(text)
         elif kind == "name":
-            name = _INDEX.compiled.sub(r".\1", text)
+            name = re.sub(_INDEX, r".\1", text)
             value = look_up(view, name)
             out.append(f"<% {name} %>" if value is None else _js_string(value))
     return trim("".join(out))
@@ -121,12 +120,12 @@ class _Parser:
         return self._template[start : self._position], position >= 0
 
     def _skip_spaces(self) -> None:
-        if blank := _BLANK.compiled.match(self._template, self._position):
+        if blank := _BLANK.match(self._template, self._position):
             self._position = blank.end()
 
     def _text(self, text: str, start: int) -> None:
-        for line in _LINE.compiled.findall(text):
-            if _BLANK.compiled.fullmatch(line):
+        for line in re.findall(_LINE, text):
+            if _BLANK.fullmatch(line):
                 self._spaces.append(len(self._tokens))
             else:
                 self._non_space = True

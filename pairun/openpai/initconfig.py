@@ -6,9 +6,9 @@ import functools
 import os
 import re
 import shlex
+from difflib import get_close_matches
 from typing import Any
 
-from pairun.base.closeness import closest
 from pairun.errors import Problems, Source
 from pairun.openpai.podconfig import read_setting
 from pairun.playbook.document.checking import Ids, violations
@@ -147,8 +147,7 @@ def _warn_of_a_slip(command: Node, init_dir: str | None, problems: Problems) -> 
         return
     if init_dir is not None and os.path.isfile(os.path.join(init_dir, program)):
         return
-    near = closest(_plain(program), _programs(), 0.85)
-    if near:
+    for near in get_close_matches(_plain(program), _programs(), 1, 0.85):
         problems.warning(
             "PR720",
             f"'{program}' is not one of OpenPAI's programs, so the shell searches for it",

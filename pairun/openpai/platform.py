@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
+
 from pairun.job.model import Job, Role
 from pairun.job.templates import user_command
 
 Environment = dict[str, str]
-
-_NAMESPACE_OID = bytes.fromhex("6ba7b8129dad11d180b400c04fd430c8")
 
 
 def framework_environment(job: Job) -> Environment:
@@ -120,14 +120,4 @@ def _controller_variables(
 
 
 def _uid(*parts: str) -> str:
-    # Import it here: no Pod needs it.
-    import hashlib
-
-    # A name-based UUID (RFC 9562, 5.5); the module uuid would take 4 ms to import.
-    digest = bytearray(
-        hashlib.sha1(_NAMESPACE_OID + "/".join(parts).encode(), usedforsecurity=False).digest()[:16]
-    )
-    digest[6] = digest[6] & 0x0F | 0x50
-    digest[8] = digest[8] & 0x3F | 0x80
-    text = digest.hex()
-    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, "/".join(parts)))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
-from pairun.base.closeness import closest
 from pairun.errors import PairunError, Problems, did_you_mean
 from pairun.module import Phase, Secret, reveal
 from pairun.plan import EXPAND, Late
@@ -204,7 +204,7 @@ def _unread(schema: Mapping[str, Any], use: PluginUse, problems: Problems) -> No
     # A prerequisite's parameters are its whole entry, which has keys for others, too.
     free = use.parameters.place == use.place
     for name, node in use.parameters.items():
-        if name not in known and (not free or closest(name, known, 0.75)):
+        if name not in known and (not free or get_close_matches(name, known, 1, 0.75)):
             problems.warning(
                 "PR911",
                 f"the plugin '{use.plugin}' has no parameter '{name}'",

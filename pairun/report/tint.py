@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 from typing import IO
-
-from pairun.base.terminal import columns
 
 
 def is_terminal(stream: IO[str]) -> bool:
@@ -41,7 +40,7 @@ class Tint:
     def __init__(self, stream: IO[str]) -> None:
         # The bundle does not contain rich.
         self.on = takes_color(stream) and importlib.util.find_spec("rich") is not None
-        self.width = min(max(columns(100), 60), 120)
+        self.width = min(max(shutil.get_terminal_size((100, 24)).columns, 60), 120)
 
     def __call__(self, text: str, *names: str) -> str:
         """Return a text in the named colours; rich defines the names."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from typing import NamedTuple
 
-from pairun.base.closeness import closest
 from pairun.contract.sources import module_at
 from pairun.errors import PairunError, Problem, Problems, Source
 from pairun.formats.stored import framework_in, is_manifest, load_input
@@ -298,7 +298,7 @@ def _kind(path: str, node: Node, *, named: bool) -> str | None:
     if _is_changes(node, keys):
         return CHANGES
     for key, kind in _KEYS.items():
-        if closest(key, keys, 0.75):
+        if get_close_matches(key, keys, 1, 0.75):
             return kind
     return "playbook" if "tasks" in keys or "patches" in keys else None
 

@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pairun.base.closeness import closest
-from pairun.base.pattern import Pattern
 from pairun.secrets.secret import Secret
 
 _WORDS = frozenset(
@@ -22,21 +20,21 @@ _NOT_MISSPELT = frozenset({"tokens", "secrets"})
 _CLOSE = 0.85
 
 # Tags, expressions and shell variables are not secrets themselves.
-_LOGIN = Pattern(r"""://([^\s/@:"'<>{}`]*)(?::([^\s/"'<>{}`]*))?@""")
-_SCHEME = Pattern(r"[A-Za-z][A-Za-z0-9+.-]*$")
+_LOGIN = r"""://([^\s/@:"'<>{}`]*)(?::([^\s/"'<>{}`]*))?@"""
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*$"
 _LONGEST_SCHEME = 64
 """How far to search backwards for a scheme: searching one very long word forwards never ends."""
 _LONG_USER = 16
 """A name of at least this length before a server without a password counts as a token."""
 
 # Azure credentials: the signature in a storage URL, and an account's key.
-_SIGNATURE = Pattern(r"[?&;]sig=([^&;\s\"'<>{}$]+)")
-_ACCOUNT_KEY = Pattern("[A-Za-z0-9+/]{86}==")
+_SIGNATURE = r"[?&;]sig=([^&;\s\"'<>{}$]+)"
+_ACCOUNT_KEY = "[A-Za-z0-9+/]{86}=="
 
 # Match each word only once, as in _KEY below.
-_ASSIGNMENT = Pattern(r"""(?<![\w-])([\w-]++)=["']?([^\s,;&|"'`<>()]++)""")
+_ASSIGNMENT = r"""(?<![\w-])([\w-]++)=["']?([^\s,;&|"'`<>()]++)"""
 
-_SCHEMES = Pattern(r"(?i)(?:bearer|basic|token)\s+(\S.*)", re.DOTALL)
+_SCHEMES = r"(?is)(?:bearer|basic|token)\s+(\S.*)"
 
 
 @functools.lru_cache(maxsize=4096)
@@ -51,15 +49,17 @@ def is_secret_key(name: str) -> bool:
     if whole in _NOT_MISSPELT or whole[0] not in "pats":
         return False
     swapped = any(sorted(whole) == sorted(word) for word in _MISSPELT)
-    return swapped or closest(whole, _MISSPELT, _CLOSE) is not None
+    from difflib import get_close_matches  # most texts do not need it
+
+    return swapped or bool(get_close_matches(whole, _MISSPELT, 1, _CLOSE))
 
 
 def yaml_lines(text: str) -> list[str]:
     """The lines of a text as libyaml counts them: all line breaks of YAML 1.1, section 4.1.4."""
-    return _BREAK.compiled.split(text)
+    return re.split(_BREAK, text)
 
 
-_BREAK = Pattern("\r\n|[\n\r\x85\u2028\u2029]")
+_BREAK = "\r\n|[\n\r\x85\u2028\u2029]"
 
 
 def secret_lines(text: str) -> set[int]:
@@ -73,20 +73,18 @@ def secret_lines(text: str) -> set[int]:
     in_secrets = False
     deeper: int | None = None
     for number, line in enumerate(lines, 1):
-        if _FLOW_SECRETS.compiled.search(line):
+        if re.search(_FLOW_SECRETS, line):
             hidden.update(range(number, len(lines) + 1))
             break
         indent = len(line) - len(line.lstrip())
-        key = _FIRST_KEY.compiled.match(line)
+        key = re.match(_FIRST_KEY, line)
         if key and _means_secrets(key[1]):
             in_secrets = True
-        elif in_secrets and _NEXT_BLOCK.compiled.match(line):
+        elif in_secrets and re.match(_NEXT_BLOCK, line):
             in_secrets = False
         if deeper is not None and line.strip() and indent <= deeper:
             deeper = None
-        values = [
-            line[m.end() :].strip() for m in _KEY.compiled.finditer(line) if _may_be_secret(m[1])
-        ]
+        values = [line[m.end() :].strip() for m in re.finditer(_KEY, line) if _may_be_secret(m[1])]
         if (
             in_secrets
             or deeper is not None
@@ -94,22 +92,22 @@ def secret_lines(text: str) -> set[int]:
             or any(logins(line))
         ):
             hidden.add(number)
-        if deeper is None and any(map(_BLOCK_SCALAR.compiled.match, values)):
+        if deeper is None and any(re.match(_BLOCK_SCALAR, value) for value in values):
             deeper = indent
     return hidden
 
 
-_FLOW_SECRETS = Pattern(r"""[{,]\s*["']?secrets["']?\s*:|"secrets"\s*:""")
-_FIRST_KEY = Pattern(r"""["']?([\w-]+)["']?\s*:""")
-_NEXT_BLOCK = Pattern(r"""[\w"']""")
+_FLOW_SECRETS = r"""[{,]\s*["']?secrets["']?\s*:|"secrets"\s*:"""
+_FIRST_KEY = r"""["']?([\w-]+)["']?\s*:"""
+_NEXT_BLOCK = r"""[\w"']"""
 # Match each word only once: otherwise a text of one very long word takes far too long.
-_KEY = Pattern(r"""(?<![\w-])([\w-]++)["']?[ \t]*:(?=[ \t]|$)""")
-_BLOCK_SCALAR = Pattern(r"[|>][-+0-9]*\s*(?:#|$)")
-_NOT_WRITTEN_OUT = Pattern(r"""$|#|["']?(?:\{\{|<%|\$)|[|>][-+0-9]*\s*(?:#|$)""")
+_KEY = r"""(?<![\w-])([\w-]++)["']?[ \t]*:(?=[ \t]|$)"""
+_BLOCK_SCALAR = r"[|>][-+0-9]*\s*(?:#|$)"
+_NOT_WRITTEN_OUT = r"""$|#|["']?(?:\{\{|<%|\$)|[|>][-+0-9]*\s*(?:#|$)"""
 
 
 def _is_written_out(value: str) -> bool:
-    return not _NOT_WRITTEN_OUT.compiled.match(value)
+    return not re.match(_NOT_WRITTEN_OUT, value)
 
 
 def _may_be_secret(key: str) -> bool:
@@ -132,10 +130,8 @@ def logins(text: str) -> Iterator[str]:
         return
     from urllib.parse import unquote
 
-    for login in _LOGIN.compiled.finditer(text):
-        scheme = _SCHEME.compiled.search(
-            text[max(0, login.start() - _LONGEST_SCHEME) : login.start()]
-        )
+    for login in re.finditer(_LOGIN, text):
+        scheme = re.search(_SCHEME, text[max(0, login.start() - _LONGEST_SCHEME) : login.start()])
         if scheme is None:
             continue
         user, password = login[1], login[2] or ""
@@ -153,7 +149,7 @@ def plain_secrets(key: str, value: Any) -> Iterator[str]:
     yield from _signatures(value)
     if value and is_secret_key(key) and not value.startswith("$") and not _is_made(value):
         yield value
-        if header := _SCHEMES.compiled.fullmatch(value):
+        if header := re.fullmatch(_SCHEMES, value):
             yield header[1]
 
 
@@ -161,18 +157,18 @@ def script_secrets(text: str) -> Iterator[str]:
     """The parts of a script to hide: logins in addresses, signatures, ``password=x`` options."""
     yield from logins(text)
     yield from _signatures(text)
-    for key, value in _ASSIGNMENT.compiled.findall(text):
+    for key, value in re.findall(_ASSIGNMENT, text):
         if is_secret_key(key) and not value.startswith("$"):
             yield value
 
 
 def _signatures(text: str) -> Iterator[str]:
-    if _ACCOUNT_KEY.compiled.fullmatch(text):
+    if re.fullmatch(_ACCOUNT_KEY, text):
         yield text
     if "sig=" in text:
         from urllib.parse import unquote
 
-        for found in _SIGNATURE.compiled.findall(text):
+        for found in re.findall(_SIGNATURE, text):
             yield from {found, unquote(found)}
 
 

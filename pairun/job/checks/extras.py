@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pairun.base.closeness import closest
+from difflib import get_close_matches
+
 from pairun.errors import Problems, did_you_mean
 from pairun.job.model import RUNTIME_PLUGIN
 from pairun.playbook.document.reading import Node
@@ -33,7 +34,7 @@ def check_extras(document: Node, problems: Problems) -> None:
     for key, child in extras.items():
         if key in _KEYS:
             continue
-        if close := closest(key.lower(), folded, _CLOSE):
+        for close in get_close_matches(key.lower(), folded, 1, _CLOSE):
             problems.warning(
                 "PR502",
                 f"unknown key '{key}' in extras has no effect",

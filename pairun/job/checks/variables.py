@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from pairun.base.pattern import Pattern
 from pairun.errors import Problem
 from pairun.formats.shell.mentions import Mention
 from pairun.formats.shell.reading import read_shell
@@ -13,21 +13,21 @@ from pairun.job.scripts import command_script
 from pairun.module import Secret
 from pairun.plan import USER_COMMAND, Plan, Task
 
-_SHELL = Pattern(
+_SHELL = (
     r"_|BASH\w*|COLUMNS|DIRSTACK|EPOCH(?:REALTIME|SECONDS)|EUID|FUNCNAME|GROUPS|HOME|HOST(?:NAME|TYPE)"
     r"|IFS|LINENO|LINES|MACHTYPE|OLDPWD|OPT(?:ARG|ERR|IND)|OSTYPE|PATH|PIPESTATUS|PPID|PS4|PWD"
     r"|RANDOM|REPLY|SECONDS|SHELL|SHELLOPTS|SHLVL|SRANDOM|TERM|UID"
 )
 """Variables that the shell or the container runtime sets; bash(1), Shell Variables."""
 
-_PLATFORM = Pattern(
+_PLATFORM = (
     r"(?:PAI|FC|PAIRUN|KUBERNETES|KUBE|HIVED|JOBSET|NVIDIA|NCCL|OMPI|PMI|SLURM)_\w+"
     r"|USER_CMD|GANG_ALLOCATION|REST_SERVER_URI|STORAGE_CONFIGS"
     r"|\w+_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP)\w*)"
 )
 """Variables that OpenPAI, FrameworkController, pairun, Kubernetes or a launcher sets."""
 
-_IMAGES = Pattern(
+_IMAGES = (
     r"LANG|LC_\w+|TZ|DEBIAN_FRONTEND|HTTPS?_PROXY|NO_PROXY|https?_proxy|no_proxy"
     r"|CUDA_VERSION|CUDNN_VERSION|NV_\w+|ROCM_\w+|CONDA_DIR|CONDA_EXE|MAMBA_\w+"
     r"|PYTHON_VERSION|PYTHON_\w+|JAVA_HOME|HADOOP_\w+|SPARK_HOME|GOPATH|GOROOT|GOLANG_VERSION"
@@ -80,7 +80,7 @@ def _message(use: Mention) -> str:
 def _is_known(name: str, *, other_settings: bool) -> bool:
     if name in _OFTEN_UNSET:
         return False
-    outside = any(names.compiled.fullmatch(name) for names in (_SHELL, _PLATFORM, _IMAGES))
+    outside = any(re.fullmatch(names, name) for names in (_SHELL, _PLATFORM, _IMAGES))
     return outside or (other_settings and name.isupper())
 
 

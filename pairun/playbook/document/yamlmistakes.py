@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from pairun.base.pattern import Pattern
-
-LABELS = Pattern(r"^( *)(?:- +)?[^\s#][^#]*:(?: |$)")
+LABELS = r"^( *)(?:- +)?[^\s#][^#]*:(?: |$)"
 """A line that starts a value under a key, or an item that holds one."""
 
-_QUOTED = Pattern(
-    r"""^ *(?:- +)*(?:[^\s#"'-][^#"']*?: +)?(?P<text>(?P<quote>["']).*(?P=quote) .*\S) *$"""
-)
+_QUOTED = r"""^ *(?:- +)*(?:[^\s#"'-][^#"']*?: +)?(?P<text>(?P<quote>["']).*(?P=quote) .*\S) *$"""
 """A line whose value starts with a quoted part and has more text after it."""
 
-_NAME = Pattern(r"(?:^|\s)[*&][\w-]*$")
+_NAME = r"(?:^|\s)[*&][\w-]*$"
 """An anchor or an alias where the parser stopped."""
 
-_KEY = Pattern(r"^( *(?:- +)*)[^\s#-][^#]*?:(?: +([^\s#].*)?)?$")
+_KEY = r"^( *(?:- +)*)[^\s#-][^#]*?:(?: +([^\s#].*)?)?$"
 """A line that starts with a key: the text before the key, and its value on this line."""
 
 
@@ -45,12 +42,12 @@ def likely_mistake(
         if ": " not in before and (hint := _too_deep(lines, line)):
             return hint
         return "quote the text if it contains ': ', or put the key on its own line"
-    if (quoted := _QUOTED.compiled.match(here)) and len(before) > quoted.start("text"):
+    if (quoted := re.match(_QUOTED, here)) and len(before) > quoted.start("text"):
         whole = "quote the whole text"
         return whole if secret else f"{whole}: {_single_quoted(quoted['text'])}"
     if "alias" in problem:
         return "define the anchor (&name) before the alias (*name)"
-    if here[column - 1 : column] in {"@", "`", "%", "*", "&"} or _NAME.compiled.search(before):
+    if here[column - 1 : column] in {"@", "`", "%", "*", "&"} or re.search(_NAME, before):
         return "quote text that begins with a special character of YAML"
     if "did not find expected" in problem:
         return _too_deep(lines, line) or _indentation(
@@ -67,10 +64,8 @@ def _single_quoted(text: str) -> str:
 
 def _too_deep(lines: Sequence[str], line: int) -> str | None:
     """The indentation of the key above, if that key has a value and this one is indented deeper."""
-    here = _KEY.compiled.match(lines[line - 1]) if line <= len(lines) else None
-    above = (
-        (n, _KEY.compiled.match(lines[n - 1])) for n in range(min(line, len(lines) + 1) - 1, 0, -1)
-    )
+    here = re.match(_KEY, lines[line - 1]) if line <= len(lines) else None
+    above = ((n, re.match(_KEY, lines[n - 1])) for n in range(min(line, len(lines) + 1) - 1, 0, -1))
     number, sibling = next(((n, match) for n, match in above if match), (0, None))
     if here is None or sibling is None or not sibling[2]:
         return None
@@ -86,7 +81,7 @@ def _indentation(lines: Sequence[str], line: int, indent: int) -> str | None:
     above = [
         (number, len(match[1]))
         for number, text in enumerate(lines[: line - 1], 1)
-        if (match := LABELS.compiled.match(text))
+        if (match := re.match(LABELS, text))
     ]
     deeper = next(((n, i) for n, i in reversed(above) if i > indent), None)
     outer = next(((n, i) for n, i in reversed(above) if i < indent), None)
