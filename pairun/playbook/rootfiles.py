@@ -15,6 +15,10 @@ FOLDERS = (MODULES, "playbooks", "plugin_specs", PLUGIN_FOLDERS, RULES_FOLDER)
 DESCRIPTION = "desc.yaml"
 """The file that makes a folder a plugin in OpenPAI's form."""
 PLAYBOOK_FILES = ("init", "runtime", "policy")
+_OURS = (
+    rb"(?m)^(?:phase|job_may|summary|parameters|init|runtime|rules|classes|exit_codes|init-script)\s*:"
+    rb"|^\s*(?:from|import)\s+pairun\b"
+)
 
 
 def not_a_root(path: str) -> Problem | None:
@@ -43,28 +47,23 @@ def _correction(path: str) -> str:
 
 
 def is_root(path: str) -> bool:
-    """Whether a folder has files of a content root; other projects have ``playbooks``, too."""
-
-    def names(folder: str, *endings: str) -> list[str]:
-        return [n for n in names_in(os.path.join(path, folder)) if n.endswith(endings)]
-
-    playbooks = {f"{name}.yaml" for name in PLAYBOOK_FILES}
-    modules = os.path.join(path, MODULES)
-    return (
-        not playbooks.isdisjoint(names("playbooks", ".yaml"))
-        or bool(names("plugin_specs", ".yaml") or names(RULES_FOLDER, ".yaml"))
-        or bool(plugin_folders_in(os.path.join(path, PLUGIN_FOLDERS)))
-        or any(imports_pairun(os.path.join(modules, name)) for name in names_in(modules))
-    )
+    """Whether a folder has a file of a content root; other projects have ``playbooks``, too."""
+    folders = [os.path.join(path, folder) for folder in FOLDERS]
+    return any(is_ours(os.path.join(f, name)) for f in folders for name in names_in(f))
 
 
-def imports_pairun(path: str) -> bool:
-    """Whether a Python file, or one in a folder, imports pairun: then it is a module of pairun."""
+def is_ours(path: str, *endings: str) -> bool:
+    """Whether a file, or one in a folder, has what only pairun's files have.
+
+    Args:
+        path: the file or the folder.
+        endings: of the names of files that count; by default those of YAML and of Python.
+    """
     files = [os.path.join(path, name) for name in names_in(path)] or [path]
     for file in files:
-        if file.endswith(".py") and os.path.isfile(file):  # a FIFO would block
+        if file.endswith(endings or (".yaml", ".yml", ".py")) and os.path.isfile(file):
             with contextlib.suppress(OSError), open(file, "rb") as f:
-                if re.search(rb"(?m)^\s*(?:from|import)\s+pairun\b", f.read(64 * 1024)):
+                if re.search(_OURS, f.read(64 * 1024)):
                     return True
     return False
 

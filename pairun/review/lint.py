@@ -21,7 +21,7 @@ from pairun.playbook.pluginfolders import check_folder
 from pairun.playbook.rootfiles import (
     DESCRIPTION,
     PLAYBOOK_FILES,
-    imports_pairun,
+    is_ours,
     is_root,
     not_a_root,
     root_around,
@@ -228,7 +228,7 @@ class _Linter:
 
 def _is_module(path: str, module: str) -> bool:
     """Whether a path belongs to a module, and not to another Python package."""
-    return path.endswith(".py") or imports_pairun(module)
+    return path.endswith(".py") or is_ours(module, ".py")
 
 
 def _lint_exit_spec(source: Source) -> Problems:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pairun.base.runfolders import MARKER
 from pairun.contract.sources import module_at, module_paths
 from pairun.errors import PairunError, Problem
-from pairun.playbook.rootfiles import DESCRIPTION, MODULES, imports_pairun, is_root
+from pairun.playbook.rootfiles import DESCRIPTION, MODULES, is_ours, is_root
 
 MAX_FILES = 1000
 _YAML = (".yaml", ".yml")
@@ -53,7 +53,7 @@ def _below(folder: str) -> Iterator[str]:
 def _inside(folder: str) -> Iterator[tuple[str, bool]]:
     """The files to check and the folders in a folder, each with whether it is a folder."""
     module = module_at(folder)
-    if module is not None and imports_pairun(module):
+    if module is not None and is_ours(module, ".py"):
         yield folder, False
         return
     if os.path.isfile(description := os.path.join(folder, DESCRIPTION)):
