@@ -8,16 +8,14 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import pairun
 from pairun.cli.options import add_roots, print_json
 from pairun.errors import Problem
 from pairun.report.github import workflow_commands
 from pairun.report.problems import print_problems, problem_data
-from pairun.report.sarif import sarif_log
 from pairun.review.lint import SKIPPED, lint
 
 SCHEMA = 1
-FORMATS = ("text", "json", "github", "sarif")
+FORMATS = ("text", "json", "github")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,8 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE",
                         help="files, or folders to check recursively; - for standard input")  # fmt: skip
     add_roots(parser, "a content root that the files are checked against")
-    parser.add_argument("--format", choices=FORMATS, default="text",
-                        help="text (default), json, github (workflow commands) or sarif (SARIF 2.1.0)")  # fmt: skip
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        default="text",
+        help="text (default), json, or github (workflow commands)",
+    )
     parser.add_argument("--json", dest="format", action="store_const", const="json",
                         help="the same as --format json")  # fmt: skip
 
@@ -61,9 +63,7 @@ def _print_text(
 
 def _print_data(problems: Sequence[Mapping[str, Any]], files: Mapping[str, str], form: str) -> None:
     """Print masked problems in one of the formats for programs."""
-    if form == "sarif":
-        print_json(sarif_log(problems, pairun.__version__))
-    elif form == "github":
+    if form == "github":
         for line in workflow_commands(problems):
             print(line)
     else:
