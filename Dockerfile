@@ -29,9 +29,8 @@ RUN bundle/build.sh --prepare ${TARGETARCH:+--arch "$TARGETARCH"}
 RUN bundle/rclone.sh ${TARGETARCH:+--arch "$TARGETARCH"} --output /opt/pairun/tools
 COPY bundle bundle
 COPY image image
-COPY pyproject.toml README.md LICENSE CHANGELOG.md CONTRIBUTING.md SECURITY.md mkdocs.yml ./
-COPY docs docs
-COPY examples examples
+COPY pyproject.toml README.md LICENSE ./
+COPY docs/pairun.1 docs/pairun.1
 COPY pairun pairun
 COPY modules modules
 COPY playbooks playbooks

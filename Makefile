@@ -12,6 +12,7 @@ WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 
 # IMAGE_OPTIONS are further ones of buildah: a folder that keeps what was compiled, authorities (docs/image.md).
 IMAGE ?= localhost/pairun:dev
+SITE ?= build/site
 PLATFORMS ?= linux/amd64,linux/arm64
 
 .PHONY: run test test-beyond test-slow test-servers test-all nightly fuzz soak incidents bench bundle image docs lint lock clean
@@ -54,7 +55,7 @@ bundle: ## build/bundle/runtime: the runtime phase for any image (root on Debian
 	bundle/rclone.sh $(ARCH:%=--arch %)
 
 docs: $(STAMP) ## the documentation site in build/site; a dead link is an error
-	$(VENV)/bin/pairun doc --site build/site
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -B -m mkdocs build --strict --config-file mkdocs.yml --site-dir "$(abspath $(SITE))"
 
 image: ## the image for amd64 and arm64, and their index (buildah; IMAGE names it)
 	buildah build --layers --format docker --timestamp 1700000000 --platform $(PLATFORMS) \

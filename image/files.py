@@ -233,9 +233,8 @@ def finish_pairun(root: str) -> None:
         os.symlink("/opt/pairun/init.d", os.path.join(root, name, "init.d"))
     for name in TESTS:
         remove(os.path.join(site, name))
-    # What colours the texts of programming languages, which pairun does not do; pictures of the documents.
+    # What colours the texts of programming languages, which pairun does not do.
     remove(os.path.join(site, "pygments/lexers/[a-z]*.py"))
-    remove(os.path.join(site, "pairun/builtin/docs/pictures"))
     for name in IN_ARCHIVES:
         put_into_archive(site, name, f"/{SITE}", KEPT_DOCSTRINGS.get(name, ()))
     for name in sorted(os.listdir(site)):

@@ -421,11 +421,6 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "Choose another name or folder; pairun replaces no file.",
     ),
     (
-        "PR813",
-        "the documentation site cannot be built",
-        "Install MkDocs with `pip install 'pairun[docs]'`, and name a new folder.",
-    ),
-    (
         "PR814",
         "progress that cannot be written",
         "Call `pairun progress` in a command that pairun runs as a job.",
@@ -550,5 +545,5 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
 CATALOGUE = {id_: ErrorKind(title, advice) for id_, title, advice in _ROWS}
 """Id to its kind, in the order of the ids."""
 
-RETIRED = ("PR202", "PR405", "PR514", "PR934")
+RETIRED = ("PR202", "PR405", "PR514", "PR813", "PR934")
 """Ids of earlier versions. No new error may have one of them."""

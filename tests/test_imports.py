@@ -49,7 +49,7 @@ LIBRARIES = {
     "openpai": {"yaml"},
     "inject": {"yaml"},
     "review": set(),
-    "report": {"mkdocs", "rich"},
+    "report": {"rich"},
     "init": set(),
     "tasks": set(),
     "engines": {"yaml", "requests", "urllib3", "kubernetes"},

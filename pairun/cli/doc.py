@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import pathlib
-import shlex
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -27,18 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "of modules, plugins, keywords, errors, failures; `plugin git` is the plugin of that "
                         "name only")  # fmt: skip
     add_roots(parser, "a content root with further modules and plugins")
-    output = parser.add_mutually_exclusive_group()
-    output.add_argument("--json", action="store_true", help="print JSON")
-    output.add_argument("--site", type=pathlib.Path, metavar="DIR",
-                        help="write the whole documentation to DIR, as a web site with search")  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print documentation."""
     from pairun.cli.main import COMMANDS
 
-    if args.site:
-        return _write_site(args)
     try:
         content = open_content(args.root, os.environ)
         if args.json:
@@ -54,20 +47,6 @@ def run(args: argparse.Namespace) -> int:
             raise
         _print_json({}, e.problems, args.vault)
         return refusal_code(e)
-    return 0
-
-
-def _write_site(args: argparse.Namespace) -> int:
-    """Write the documentation site; it is always complete, so the user may name no page."""
-    if args.name:
-        raise PairunError(Problem("PR801", "--site writes every page; omit the names"))
-    # MkDocs is slow to import and rarely installed.
-    from pairun.report.site import build_site
-
-    print(f"wrote {build_site(args.site)}")
-    print(
-        f"to search in it, serve it: python3 -m http.server --directory {shlex.quote(str(args.site))}"
-    )
     return 0
 
 
