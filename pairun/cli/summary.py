@@ -6,13 +6,21 @@ import argparse
 import json
 import os
 import signal
+from collections.abc import Mapping
+from typing import Any
 
-from pairun.base.paths import pai_dir
-from pairun.diagnose.brief import is_consequence
+from pairun.base.paths import journal_file, pai_dir
+from pairun.diagnose.brief import CONSEQUENCES, is_consequence
+from pairun.diagnose.classes import UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis
+from pairun.handover.door import Door
+from pairun.handover.journal import Journal
 from pairun.incident.podhistory import with_pod_history
 from pairun.runtime.exitsummary import Question, answer_to
-from pairun.tasks.failureevent import report_failure
+from pairun.secrets.vault import Vault
+
+SEND_S = 1.0
+"""The maximum delay of the container's end by all requests of the Event together, in seconds."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,10 +40,34 @@ def run(args: argparse.Namespace) -> int:
         json.dump(answer._asdict(), f)
     if answer.diagnosis is not None and not question.facts.get("stopped"):
         # PID 1 already has its answer, and limits the time of this process.
-        report_failure(
-            answer.diagnosis, question.user_code, question.volume, os.environ, args.vault
-        )
+        diagnosis = {**answer.diagnosis, "exit_code": question.user_code}
+        send_failure(diagnosis, question.volume, os.environ, args.vault)
     return 0
+
+
+def send_failure(
+    diagnosis: Mapping[str, Any], volume: str, env: Mapping[str, str], vault: Vault
+) -> None:
+    """Send a diagnosis as an Event of the Pod and its workload, if the API server is reachable.
+
+    Skips a failure that another instance caused: that instance reports its own.
+
+    Args:
+        diagnosis: why the command died, with its exit code.
+        volume: path of the shared volume.
+        env: the container's environment.
+        vault: masks the message.
+    """
+    # Imported here: PID 1 waits for the summary, and not for this.
+    from pairun.net.podevents import Noteworthy, can_send, send_event
+
+    if diagnosis["class"] in CONSEQUENCES - {UNKNOWN} or not can_send(env):
+        return
+    note = Noteworthy().note_of(vault.record({**diagnosis, "type": "diagnosis"}))
+    if note is not None:
+        journal = Journal(Door(volume), journal_file(volume, env), vault.record, lambda _: None)
+        send_event(note, env, SEND_S, journal)
+        journal.close()
 
 
 def _first_failure(why: Diagnosis) -> str | None:

@@ -1,7 +1,6 @@
 """Sends noteworthy records of an init phase as Events of the Pod, from a parallel process.
 
-The phase writes records to a pipe and never waits: a slow API server loses an Event, not time. Only
-the journal records what was sent, and why something was not.
+The phase writes records to a pipe and never waits: a slow API server loses an Event, not time.
 """
 
 from __future__ import annotations
@@ -18,10 +17,8 @@ from pairun.base.paths import journal_file
 from pairun.base.signals import block_stop_signals
 from pairun.handover.door import Door
 from pairun.handover.journal import Journal
-from pairun.init.noteworthy import Noteworthy
-from pairun.kube.events import Note, own_pod
-from pairun.module import Failure
-from pairun.net.apicredentials import access_of_pod
+from pairun.kube.events import Note
+from pairun.net.podevents import Noteworthy, can_send, send_event
 from pairun.secrets.vault import Vault
 
 CALL_S = 5.0
@@ -47,7 +44,7 @@ class EventSender:
         self._env, self._pai_dir, self._vault = env, pai_dir, vault
         self._pid: int | None = None
         self._pipe = -1
-        if _may_send(env):
+        if can_send(env):
             with contextlib.suppress(OSError):
                 self._start()
 
@@ -122,22 +119,7 @@ class _Sending:
     def _send(self, note: Note | None) -> None:
         if note is None or self._is_refused:
             return
-        # Imported here: only this process needs an HTTP client, and only for noteworthy records.
-        from pairun.net.podevents import send_event
-
-        sent = send_event(note, self._env, CALL_S)
-        self._is_refused = sent.is_refused
         path = journal_file(self._pai_dir, self._env)
         journal = Journal(Door(self._pai_dir), path, self._vault.record, lambda _: None)
-        failed = {} if sent.why_not is None else {"because": sent.why_not}
-        journal({"type": "event", "reason": note.reason, "message": note.message, **failed})
+        self._is_refused = not send_event(note, self._env, CALL_S, journal)
         journal.close()
-
-
-def _may_send(env: Mapping[str, str]) -> bool:
-    """Whether this container has what requests need: the Pod's name and the server's address."""
-    try:
-        access_of_pod(env)
-    except Failure:
-        return False
-    return own_pod(env) is not None

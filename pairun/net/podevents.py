@@ -1,22 +1,27 @@
-"""Sends Events about this Pod, and about the workload that owns it, to the API server."""
+"""Selects the journal records that matter to an operator, and sends them as Events.
+
+An Event is about this Pod, and about the workload that owns it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import time
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pairun.base.foreignjson import parse_record
 from pairun.kube.events import Note, PodName, own_pod, pod_event
 from pairun.kube.owners import Owner, controller_of
-from pairun.module import Failure
+from pairun.module import Failure, format_duration
 from pairun.net.apianswers import Refused
-from pairun.net.apicredentials import namespace_of_pod
-from pairun.net.apiserver import ApiServer
-from pairun.net.exchange import Deadline
+from pairun.net.apicredentials import NoApiServer, access_of_pod, namespace_of_pod
+
+if TYPE_CHECKING:
+    from pairun.net.apiserver import ApiServer
+    from pairun.net.exchange import Deadline
 
 _MAX_BYTES = 4 * 1024 * 1024
 """The largest object to read for its owner, in bytes."""
@@ -24,42 +29,138 @@ _MAX_BYTES = 4 * 1024 * 1024
 _LEVELS = 2
 """How many owners to follow: from a Pod to its Job, and to the Job's owner."""
 
+LATE_S = 60.0
+"""Seconds after which a task that a retry fixed is reported, and a gang counts as incomplete."""
 
-class Sent(NamedTuple):
-    """The result of sending an Event: why it failed, or None; and whether to send more."""
+REPEAT_S = 600.0
+"""Seconds after which an incomplete gang is reported again."""
 
-    why_not: str | None
-    is_refused: bool = False
+MOST = 10
+"""The maximum number of Events of a phase."""
 
 
-def send_event(note: Note, env: Mapping[str, str], timeout_s: float) -> Sent:
+class Noteworthy:
+    """Reads the records of a phase, and selects those that deserve an Event.
+
+    Args:
+        clock: returns seconds; `time.monotonic`.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._sent = 0
+        self._barrier = ""
+        self._gang = ""
+        self._due: float | None = None
+        self._last_failure: dict[str, str] = {}
+
+    def note_of(self, record: Mapping[str, Any]) -> Note | None:
+        """The Event for a record, or None."""
+        kind, task = record.get("type"), str(record.get("task"))
+        if kind == "attempt_begin" and record.get("module") == "barrier" and self._due is None:
+            self._barrier, self._due = task, self._clock() + LATE_S
+        elif kind == "output" and task == self._barrier:
+            self._gang = str(record.get("line"))
+        elif kind == "attempt_end" and record.get("outcome") == "failed":
+            self._last_failure[task] = str(record.get("message"))
+        elif kind == "task_end":
+            if task == self._barrier:
+                self._due = None
+            return self._counted(self._of_end(record, task))
+        elif kind == "diagnosis":
+            advice = f"; {record['advice']}" if record.get("advice") else ""
+            about = f"the command exited with {record['exit_code']}: {record['headline']}"
+            return Note("CommandFailed", f"{about} ({record['class']}){advice}", True)
+        return None
+
+    def due_s(self) -> float | None:
+        """Seconds until `overdue` has an Event; None if it waits for nothing."""
+        return None if self._due is None else max(0.0, self._due - self._clock())
+
+    def overdue(self) -> Note | None:
+        """The Event about a gang that has long been incomplete; the next one is due later."""
+        if self._due is None or self._clock() < self._due:
+            return None
+        self._due = self._clock() + REPEAT_S
+        missing = self._gang or "no instance has an address yet"
+        return self._counted(Note("GangIncomplete", f"waiting for the gang: {missing}", True))
+
+    def _of_end(self, record: Mapping[str, Any], task: str) -> Note | None:
+        outcome, seconds = record.get("outcome"), float(record.get("seconds") or 0)
+        if outcome == "failed":
+            hint = f"; {record['hint']}" if record.get("hint") else ""
+            return Note("TaskFailed", f"{task} failed: {record.get('message')}{hint}", True)
+        attempts = int(record.get("attempts") or 0)
+        if attempts > 1 and seconds >= LATE_S and outcome in ("ok", "changed"):
+            message = f"{task} succeeded at attempt {attempts} after {format_duration(seconds)}"
+            return Note("TaskHealed", f"{message}; before: {self._last_failure.get(task)}", False)
+        return None
+
+    def _counted(self, note: Note | None) -> Note | None:
+        if note is None or self._sent >= MOST:
+            return None
+        self._sent += 1
+        return note
+
+
+def can_send(env: Mapping[str, str]) -> bool:
+    """Whether this container has what an Event needs: the API server and the Pod's name."""
+    try:
+        access_of_pod(env)
+    except Failure:
+        return False
+    return _pod(env) is not None
+
+
+def send_event(
+    note: Note, env: Mapping[str, str], timeout_s: float, journal: Callable[[dict[str, Any]], None]
+) -> bool:
     """Send an Event about this Pod, and one about its workload if that can be found; once.
 
-    Equal Events from Pods of a workload become one Event. Raises nothing.
+    Equal Events from Pods of a workload become one Event. Raises nothing. Only the journal says
+    what was sent, and why something was not.
 
     Args:
         note: its text; without secrets.
         env: the container's environment.
         timeout_s: seconds for everything.
+        journal: takes the record.
+
+    Returns:
+        Whether the API server may accept further Events.
     """
-    pod = own_pod({"POD_NAMESPACE": namespace_of_pod(env), **env})
-    if pod is None:
-        return Sent("the name or the namespace of this Pod is unknown", is_refused=True)
-    deadline = Deadline(timeout_s)
+    record = {"type": "event", "reason": note.reason, "message": note.message}
+    failure: Failure | None = None
     try:
-        server = ApiServer.in_pod(env)
+        _send(note, env, timeout_s)
     except Failure as e:
-        return Sent(e.message, is_refused=isinstance(e, Refused))
+        failure = e
+        record["because"] = e.message
+    journal(record)
+    return not isinstance(failure, Refused | NoApiServer)
+
+
+def _send(note: Note, env: Mapping[str, str], timeout_s: float) -> None:
+    # Imported here: most phases send no Event, and need no HTTP client for one.
+    from pairun.net.apiserver import ApiServer
+    from pairun.net.exchange import Deadline
+
+    pod = _pod(env)
+    if pod is None:
+        raise NoApiServer("the name or the namespace of this Pod is unknown")
+    deadline = Deadline(timeout_s)
+    server = ApiServer.in_pod(env)
     try:
         _post(server, pod, note, deadline)
         with contextlib.suppress(Failure):
             if (owner := _owner_of(server, pod, deadline)) is not None:
                 _post(server, pod, note, deadline, owner)
-    except Failure as e:
-        return Sent(e.message, is_refused=isinstance(e, Refused))
     finally:
         server.close()
-    return Sent(None)
+
+
+def _pod(env: Mapping[str, str]) -> PodName | None:
+    return own_pod({"POD_NAMESPACE": namespace_of_pod(env), **env})
 
 
 def _post(

@@ -158,7 +158,7 @@ def _collected(denied: dict[str, ClusterRefusal], engine: str) -> Iterator[None]
     try:
         yield
     except ClusterRefusal as e:
-        if e.status != 403:
+        if e.status != 403 or e.passing:
             raise
         denied[engine] = e
 

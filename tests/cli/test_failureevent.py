@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from pairun.cli.summary import send_failure
 from pairun.handover.journal import read_journal
 from pairun.kube.events import Note
 from pairun.net.podevents import send_event
 from pairun.secrets.vault import Vault
-from pairun.tasks.failureevent import report_failure
 
 OWNERS: dict[str, tuple[str, str, str]] = {
     "/api/v1/namespaces/team/pods/train-0": ("batch/v1", "Job", "train"),
@@ -163,8 +163,8 @@ def test_what_another_instance_caused(
     server.readable = set()
     vault = Vault()
     vault.add(["hunter2-hunter2"])
-    diagnosis = {"class": klass, "headline": "login hunter2-hunter2 failed", "advice": "look"}
-    report_failure(diagnosis, 3, str(tmp_path), env, vault)
+    diagnosis = {"class": klass, "headline": "login hunter2-hunter2 failed", "exit_code": 3}
+    send_failure(diagnosis, str(tmp_path), env, vault)
     assert len(server.events) == count
     assert "hunter2" not in str(server.events)
 
@@ -180,7 +180,9 @@ def test_an_account_that_may_see_less(server: Server, readable: set[str], kinds:
         "KUBE_APISERVER_ADDRESS": f"http://127.0.0.1:{server.server_port}",
         "POD_NAMESPACE": "team", "POD_NAME": "train-0", "PAIRUN_API_CREDENTIALS": "/none",
     }  # fmt: skip
-    assert send_event(Note("X", "y", True), env, 30.0).why_not is None
+    records: list[dict[str, Any]] = []
+    assert send_event(Note("X", "y", True), env, 30.0, records.append)
+    assert records == [{"type": "event", "reason": "X", "message": "y"}]
     assert [e["involvedObject"]["kind"] for e in server.events] == kinds
 
 
@@ -193,7 +195,7 @@ def test_pods_that_say_the_same(server: Server) -> None:
             "KUBE_APISERVER_ADDRESS": f"http://127.0.0.1:{server.server_port}",
             "POD_NAMESPACE": "team", "POD_NAME": f"train-{number}", "PAIRUN_API_CREDENTIALS": "/none",
         }  # fmt: skip
-        send_event(Note("X", "y", True), env, 30.0)
+        assert send_event(Note("X", "y", True), env, 30.0, lambda _: None)
     names = [e["metadata"]["name"] for e in server.events if "related" in e]
     assert len(names) == 2
     assert len(set(names)) == 1

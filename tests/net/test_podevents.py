@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pairun.init.noteworthy import LATE_S, MOST, REPEAT_S, Noteworthy
 from pairun.kube.events import Note
+from pairun.net.podevents import LATE_S, MOST, REPEAT_S, Noteworthy
 
 
 class Phase:
@@ -79,3 +79,11 @@ def test_the_number_of_events_is_bounded() -> None:
     ends = {"outcome": "failed", "attempts": 1, "seconds": 1.0, "message": "x"}
     notes = [phase.note("task_end", f"t{n}", **ends) for n in range(MOST + 5)]
     assert sum(note is not None for note in notes) == MOST
+
+
+def test_a_diagnosis_is_a_warning_with_its_advice() -> None:
+    """The record of a command that failed."""
+    diagnosis = {"exit_code": 3, "class": "gpu_oom", "headline": "no memory", "advice": "use less"}
+    assert Phase().note("diagnosis", "", **diagnosis) == Note(
+        "CommandFailed", "the command exited with 3: no memory (gpu_oom); use less", warning=True
+    )
