@@ -1,5 +1,4 @@
-# Everything that a person types. Each target does its own set-up: Python 3.11, git and make are
-# all that must be there.
+# Commands for development. Each target sets up what it needs. You need Python 3.11, git and make.
 PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.ready
@@ -7,61 +6,61 @@ STAMP := $(VENV)/.ready
 # Tests of the built bundle, of containers, of a Kubernetes node, of real servers, in a browser.
 BEYOND := tests/browser tests/bundle tests/containers tests/node tests/real
 BROWSER := $(VENV)/.browser
-# One more than there are cores, since many tests wait for the programs that they start.
+# One more than the cores, because many tests wait for programs.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 
-# IMAGE_OPTIONS are further ones of buildah: a folder that keeps what was compiled, authorities (docs/image.md).
+# IMAGE_OPTIONS: further options of buildah, such as a cache folder and authorities (docs/image.md).
 IMAGE ?= localhost/pairun:dev
 SITE ?= build/site
 PLATFORMS ?= linux/amd64,linux/arm64
 
 .PHONY: run test test-beyond test-slow test-servers test-all nightly fuzz soak incidents bench bundle image docs lint lock clean
 
-run: $(STAMP) ## watch a job of two roles go through both phases on this machine
+run: $(STAMP) ## run a job of two roles on this machine
 	$(VENV)/bin/pairun run examples/two-roles.yaml
 
-test: $(STAMP) ## all that needs only Python and this kernel, on every core
+test: $(STAMP) ## run the tests that need only Python and this kernel, on every core
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(BEYOND:%=--ignore=%)
 
-test-beyond: test-slow test-servers ## the others (root on Debian 12)
+test-beyond: test-slow test-servers ## run the other tests (root on Debian 12)
 
-test-slow: $(STAMP) ## what needs only Python and this kernel, and takes long
+test-slow: $(STAMP) ## run the slow tests that need only Python and this kernel
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m slow $(BEYOND:%=--ignore=%)
 
-test-servers: $(STAMP) $(BROWSER) ## the bundle, containers, a node, real servers, a browser
+test-servers: $(STAMP) $(BROWSER) ## test the bundle, containers, a node, real servers, a browser
 	$(VENV)/bin/python -m pytest $(BEYOND)
 
-test-all: bundle test test-beyond ## every test
+test-all: bundle test test-beyond ## run every test
 
 nightly: export PAIRUN_TEST_EFFORT ?= 20
-nightly: bundle test test-beyond ## every test, with more random examples and seeds
+nightly: bundle test test-beyond ## run every test, with more random examples and seeds
 
 fuzz: export PYTHONPATH := $(CURDIR)
-fuzz: $(STAMP) ## hostile inputs for hours (FUZZ="--hours 8 --seed 1"); what breaks a promise is written to build/fuzz
+fuzz: $(STAMP) ## try hostile inputs for hours (FUZZ="--hours 8 --seed 1"); write failures to build/fuzz
 	$(VENV)/bin/python -m tests.attack.fuzz $(FUZZ)
 
 soak: export PAIRUN_SOAK_MINUTES ?= 60
-soak: $(STAMP) ## a job of an hour: ten million lines and 100,000 children at the same memory and descriptors
+soak: $(STAMP) ## run a job for an hour: memory and descriptors stay the same
 	$(VENV)/bin/python -m pytest -s -o faulthandler_timeout=0 tests/attack/soak
 
-incidents: $(STAMP) ## run failing jobs of torch, JAX, MPI and Ray for real, and record what they print (root; see tests/incidents/README.md)
+incidents: $(STAMP) ## run failing jobs of torch, JAX, MPI and Ray, and record their output (root; see tests/incidents/README.md)
 	$(VENV)/bin/python -m tests.incidents $(INCIDENTS)
 
-bench: $(STAMP) $(BROWSER) ## measure, and print ratios beside ansible-core and pyinfra, which it installs (BENCH="--only tasks")
+bench: $(STAMP) $(BROWSER) ## measure, and compare with ansible-core and pyinfra, which it installs (BENCH="--only tasks")
 	$(VENV)/bin/python -m benchmarks $(BENCH)
 
-bundle: ## build/bundle/runtime: the runtime phase for any image (root on Debian 12; see docs/bundle.md); ARCH=arm64 for another machine
+bundle: ## build build/bundle/runtime, the runtime phase for any image (root on Debian 12; see docs/bundle.md); ARCH=arm64 for arm64
 	bundle/build.sh $(ARCH:%=--arch %)
 	bundle/rclone.sh $(ARCH:%=--arch %)
 
-docs: $(STAMP) ## the documentation site in build/site; a dead link is an error
+docs: $(STAMP) ## build the documentation site in build/site; a dead link is an error
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -B -m mkdocs build --strict --config-file mkdocs.yml --site-dir "$(abspath $(SITE))"
 
-image: ## the image for amd64 and arm64, and their index (buildah; IMAGE names it)
+image: ## build the image for amd64 and arm64, and their index (buildah; IMAGE names it)
 	buildah build --layers --format docker --timestamp 1700000000 --platform $(PLATFORMS) \
 	  --build-arg BUILDPLATFORM=linux/$$(dpkg --print-architecture) --manifest $(IMAGE) $(IMAGE_OPTIONS) .
 
-lint: $(STAMP) ## format, lint, types
+lint: $(STAMP) ## check format, lint and types
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy

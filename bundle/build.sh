@@ -3,14 +3,14 @@
 #
 # usage: bundle/build.sh [--arch ARCH] [--update] [--prepare] [--output FILE]      (as root, on Debian 12)
 #
-#   --arch      amd64 or arm64; by default this machine's own, for the other one a cross compiler is installed
-#   --update    take the newest sources that Debian has, and write their digests to bundle/sources.lock
-#   --prepare   fill the cache and stop: for a layer of an image, before pairun itself is copied
-#   --output    where the program goes; by default build/bundle/runtime, build/bundle-ARCH/runtime for --arch
+#   --arch      amd64 or arm64; default: this machine's. For the other one, the build installs a cross compiler
+#   --update    use Debian's newest sources, and write their digests to bundle/sources.lock
+#   --prepare   fill the cache and exit: for a layer of an image, before pairun itself is copied
+#   --output    path of the program; default: build/bundle/runtime, with --arch build/bundle-ARCH/runtime
 #
-# PAIRUN_BUNDLE_CACHE (build/bundle-cache) keeps what was built. The libraries and CPython in it are
-# named by a digest of all that they depend on and are built again when one of these changes;
-# pairun's own Python is compiled and linked anew each time, in seconds. docs/bundle.md tells more.
+# PAIRUN_BUNDLE_CACHE (build/bundle-cache) is the folder of built files. A digest of all inputs names the
+# libraries and CPython in it, so a change builds them again. The build always compiles and links pairun's
+# own Python, in seconds. See docs/bundle.md.
 set -euo pipefail
 
 HERE=$(cd "$(dirname "$0")" && pwd)
@@ -34,19 +34,19 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-# One date for everything: what is built twice from the same sources is the same file.
+# One date for everything, so that the same sources give the same file.
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-1700000000}
 export LC_ALL=C TZ=UTC
 unset CFLAGS CPPFLAGS LDFLAGS MAKEFLAGS
 umask 022
 
-# Runs a command; what it prints is shown only when it fails.
+# Runs a command, and shows its output only if it fails.
 quietly() {
   local before
   before=$(wc -l 2>/dev/null <"$BUILD/log" || echo 0)
   "$@" >>"$BUILD/log" 2>&1 || {
     tail -n "+$((before + 1))" "$BUILD/log" | tail -n 40 | cut -c 1-500 >&2
-    die "this failed, as $BUILD/log tells in full: $(echo "$*" | cut -c 1-200)"
+    die "a command failed; all output is in $BUILD/log: $(echo "$*" | cut -c 1-200)"
   }
 }
 make_quietly() { quietly make -j"$JOBS" "$@"; }
@@ -71,7 +71,7 @@ install_build_packages
 # shellcheck disable=SC2086 # a list of words
 [ -z "$UPDATE" ] || update_lock $SOURCE_PACKAGES openssh
 
-# --- libraries and CPython, from the cache where nothing changed ---
+# --- libraries and CPython, from the cache if nothing changed ---
 
 inputs() {
   # shellcheck disable=SC2086 # a list of words
@@ -104,20 +104,20 @@ build_static_python() {
   build_libraries
   build_cpython
   { cat "$BUILD/versions" && echo "musl $(musl_version)"; } >"$BUILD/inside"
-  # what is linked later stays, without what it was made of
+  # keep what is linked later, without its sources
   rm -rf "$BUILD"/{openssl,zlib,bzip2,xz-utils}
   find "$BUILD/python3.11" -name '*.o' -delete
   touch "$BUILD/complete"
 }
 
-# Builds of other versions that nobody asked for in a week go.
+# Builds that are not used for a week are removed below.
 prepare_python() {
   name_build
   [ -e "$BUILD/complete" ] || build_static_python
   touch "$BUILD"
 }
 
-# The program that compiles Python's modules must run here: it is of this machine's architecture.
+# The program that compiles Python's modules runs here, so it is of this machine's architecture.
 use_target "$NATIVE"
 prepare_python
 STATIC_PYTHON=$BUILD/python3.11/python

@@ -1,18 +1,18 @@
 # shellcheck shell=bash
-# Downloads, each with a few attempts and an error that says what to do; read by build.sh, rclone.sh
-# and image/root.sh. What is downloaded is compared with a lock's digests where it is used.
+# Downloads, with a few attempts and errors that say what to do; read by build.sh, rclone.sh and
+# image/root.sh. The scripts that use a download compare it with the digests of a lock.
 
 DOWNLOAD_ATTEMPTS=3
 
-# Runs a command that downloads, until it succeeds or another attempt would not help. LOG keeps what
-# the last attempt printed, for download_failed.
+# Runs a command that downloads, and retries failures that may be temporary. LOG keeps the output of
+# the last attempt, for download_failed.
 download() { # download LOG COMMAND...
   local log=$1 attempt delay_s=5
   shift
   for ((attempt = 1; ; attempt++)); do
     "$@" >"$log" 2>&1 && return
     [ "$(download_failure "$log")" = passing ] && [ "$attempt" -lt "$DOWNLOAD_ATTEMPTS" ] || return 1
-    say "attempt $attempt of $DOWNLOAD_ATTEMPTS failed, the next one is in $delay_s s: $(download_reason "$log" | head -n 1)"
+    say "attempt $attempt of $DOWNLOAD_ATTEMPTS failed, retrying in $delay_s s: $(download_reason "$log" | head -n 1)"
     sleep "$delay_s"
     delay_s=$((delay_s * 3))
   done
@@ -46,9 +46,9 @@ download_reason() { # download_reason LOG
 download_failed() { # download_failed WHAT LOG WHAT_TO_DO_IF_IT_IS_GONE
   download_reason "$2" | sed 's/^/  /' >&2
   case $(download_failure "$2") in
-    gone) die "$1 cannot be downloaded, because the server does not have it: $3" ;;
-    passing) die "$1 cannot be downloaded in $DOWNLOAD_ATTEMPTS attempts, because of the network or the server (above): check both and the proxy, then build again; finished downloads are kept" ;;
-    *) die "$1 cannot be downloaded, for the reason above; all output is in $2" ;;
+    gone) die "cannot download $1: the server does not have it: $3" ;;
+    passing) die "cannot download $1 in $DOWNLOAD_ATTEMPTS attempts because of the network or the server (above): check both and the proxy, then build again; finished downloads are kept" ;;
+    *) die "cannot download $1, for the reason above; all output is in $2" ;;
   esac
 }
 

@@ -41,7 +41,7 @@ link_bundle() {
   install_licences
 }
 
-# The licence of everything that is linked into the program and into OpenSSH, as Debian states it.
+# Debian's licence file of each package that is linked into the program and into OpenSSH.
 install_licences() {
   local folder package version
   folder=$(dirname "$OUTPUT")/licences

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # OpenSSH as static programs, from Debian's source; read by build.sh.
 #
-# They need nothing of an image, its users included (openssh/users.c), and stand beside the bundle in
-# the folder tools.
+# They need nothing of an image, not even its users (openssh/users.c), and are beside the bundle in the
+# folder tools.
 
 # The clients have a folder of their own, which stands first in the PATH of the job.
 OPENSSH_SERVERS="sshd sftp-server"
@@ -29,7 +29,7 @@ build_openssh() {
     sed -i 's|^#define _PATH_HOST_CONFIG_FILE.*|#define _PATH_HOST_CONFIG_FILE pairun_ssh_config()|' pathnames.h
     sed -i 's/privsep_chroot = use_privsep && (/privsep_chroot = use_privsep \&\& pairun_may_drop() \&\& (/' sshd.c
     grep -q 'pairun_empty_dir' Makefile.in && grep -q 'pairun_ssh_config' pathnames.h && grep -q 'pairun_may_drop' sshd.c ||
-      die "OpenSSH $version is not as its changes expect: see bundle/openssh.sh"
+      die "the changes do not apply to OpenSSH $version: see bundle/openssh.sh"
     # Debian's patches change what these are made from, for parts that are left out here.
     touch aclocal.m4 && touch configure config.h.in
     quietly "$CC" -O2 -fno-pie -fstack-protector-strong -Wall -I"$HERE/openssh" -c -o users.o "$HERE/openssh/users.c"

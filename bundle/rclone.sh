@@ -1,14 +1,14 @@
 #!/bin/bash
 # Builds the tools that mount object stores in any image, as static programs from Debian's sources:
-# rclone, with the stores below and no others, and the fusermount that it asks for a mount.
+# rclone with the stores below, and the fusermount that it calls to mount.
 #
 # usage: bundle/rclone.sh [--arch ARCH] [--update] [--output FOLDER]      (as root, on Debian 12)
 #
-#   --arch      amd64 or arm64; this machine's own by default
-#   --update    take the newest sources that Debian has, and write their digests to bundle/sources.lock
-#   --output    where the programs go; by default build/bundle/tools, build/bundle-ARCH/tools for --arch
+#   --arch      amd64 or arm64; default: this machine's
+#   --update    use Debian's newest sources, and write their digests to bundle/sources.lock
+#   --output    folder of the programs; default: build/bundle/tools, with --arch build/bundle-ARCH/tools
 #
-# PAIRUN_BUNDLE_CACHE (build/bundle-cache) keeps them, named by a digest of what they depend on.
+# PAIRUN_BUNDLE_CACHE (build/bundle-cache) keeps them, named by a digest of their inputs.
 set -euo pipefail
 
 HERE=$(cd "$(dirname "$0")" && pwd)
@@ -37,10 +37,10 @@ export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-1700000000} LC_ALL=C TZ=UTC
 unset CFLAGS CPPFLAGS LDFLAGS MAKEFLAGS GOFLAGS
 umask 022
 
-quietly() { # what a command prints is shown only when it fails
+quietly() { # shows the output of a command only if it fails
   "$@" >"$CACHE/log" 2>&1 || {
     tail -n 40 "$CACHE/log" | cut -c 1-500 >&2
-    die "this failed: $(echo "$*" | cut -c 1-200)"
+    die "a command failed: $(echo "$*" | cut -c 1-200)"
   }
 }
 

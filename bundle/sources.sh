@@ -2,7 +2,7 @@
 # The Debian source packages that the bundle is made of; read by build.sh.
 
 SOURCE_PACKAGES="python3.11 openssl zlib bzip2 xz-utils"
-# Everything that the build uses of the machine. musl itself comes as a binary package: musl-dev.
+# Packages of the machine that the build uses. musl itself is a binary package: musl-dev.
 BUILD_PACKAGES="build-essential ca-certificates dpkg-dev linux-libc-dev musl-dev musl-tools patch perl python3 python3-venv xz-utils"
 
 # What the bundle and its tools are made of: "package version sha256 file", a line for each file.
@@ -13,7 +13,7 @@ locked() { # locked PACKAGE...
   local name version
   for name in "$@"; do
     version=$(awk -v name="$name" '$1 == name { print $2; exit }' "$LOCK")
-    [ -n "$version" ] || die "$LOCK has no $name: run this with --update"
+    [ -n "$version" ] || die "$LOCK has no $name: run again with --update"
     echo "$name $version"
   done
 }
@@ -51,12 +51,12 @@ check_source() { # check_source PACKAGE VERSION
   found=$(cd "$files" && find . -type f ! -name log ! -name complete -printf '%P\0' | xargs -0r sha256sum | sort)
   [ -n "$expected" ] && [ "$expected" = "$found" ] || {
     diff <(echo "$expected") <(echo "$found") >&2 || true
-    die "$1 $2 is not what $LOCK says (< the lock, > $files): nothing is built from it"
+    die "$1 $2 is not what $LOCK says (< the lock, > $files): the build stops"
   }
 }
 
-# Prints the version that was downloaded. A mirror may list a version some time before it has its
-# files: then the one before is taken, with a warning, since it may lack a fix.
+# Prints the version that was downloaded. A mirror may list a version before it has its files: then
+# the build uses the version before, with a warning, because it may lack a fix.
 download_newest() { # download_newest PACKAGE
   local version
   for version in $(source_versions "$1"); do
@@ -65,7 +65,7 @@ download_newest() { # download_newest PACKAGE
       return
     fi
     [ "$(download_failure "$(source_log "$1" "$version")")" = gone ] || source_failed "$1" "$version"
-    say "WARNING: this mirror lists $1 $version but does not give it; taking an older one"
+    say "WARNING: this mirror lists $1 $version but does not have its files; using an older version"
   done
   die "no source package $1 for this machine: the bundle is built on Debian 12, with its mirrors"
 }
@@ -87,7 +87,7 @@ download_source() { # download_source PACKAGE VERSION
 
 source_failed() { # source_failed PACKAGE VERSION
   download_failed "the source of $1 $2" "$(source_log "$1" "$2")" \
-    "take Debian's newest sources with --update, and commit $LOCK"
+    "use Debian's newest sources with --update, and commit $LOCK"
 }
 
 source_log() { echo "$(source_folder "$1" "$2")/log"; } # source_log PACKAGE VERSION

@@ -43,5 +43,5 @@ lock_packages() {
   (cd "$PACKAGES" && comm -23 <(ls) <(locked_packages | awk '{ print $5 }' | sort) | xargs -r rm)
   [ "${#missing[@]}" = 0 ] || get_packages "${missing[@]}"
   (cd "$PACKAGES" && locked_packages | awk '{ print $4 "  " $5 }' | sha256sum --check --quiet >&2) ||
-    die "a package of Debian is not what $PACKAGES_LOCK says (above): nothing is built from it"
+    die "a package of Debian is not what $PACKAGES_LOCK says (above): the build stops"
 }

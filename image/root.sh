@@ -23,7 +23,7 @@ die() { echo "image: error: $*" >&2 && exit 1; }
 quietly() { # what a command prints is shown only when it fails
   "$@" >"$WORK/log" 2>&1 || {
     tail -n 40 "$WORK/log" | cut -c 1-500 >&2
-    die "this failed: $(echo "$*" | cut -c 1-200)"
+    die "a command failed: $(echo "$*" | cut -c 1-200)"
   }
 }
 

@@ -689,7 +689,7 @@ def test_a_token_in_an_address_does_not_hide_the_tasks_name(shell: Shell) -> Non
     uri = 'repo_uri: "https://reader:<% $secrets.token %>@git.invalid/x"'
     text = f"{git_job(uri)}secrets: {{token: s3cretTOKENxyz}}\n"
     said = shell("--dry-run", shell.file("job.yaml", text))
-    assert "The code of git.invalid/x is cloned" in said.out
+    assert "Clone git.invalid/x" in said.out
     assert "s3cretTOKENxyz" not in said.out + said.err
 
 
@@ -854,8 +854,8 @@ extras:
     )
     done = shell("--dry-run", "--full", job)
     assert done.code == 0, done.err
-    assert "sshd answers, with the keys of the job and of its author" in done.out
-    assert "every instance of the job is reached by ssh" in done.out
+    assert "sshd accepts the keys of the job and of its author" in done.out
+    assert "Every instance of the job responds by ssh" in done.out
 
 
 def test_the_version_knows_the_roots(shell: Shell) -> None:

@@ -221,7 +221,7 @@ def test_a_run_shows_no_secret(job: str, root: Path, tmp_path: Path) -> None:
         capture_output=True, text=True, cwd=ROOT, timeout=120, check=False,
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
     )  # fmt: skip
-    assert "127.0.0.1:9/team/x.git is cloned" in done.stdout, done.stdout + done.stderr
+    assert "Clone 127.0.0.1:9/team/x.git" in done.stdout, done.stdout + done.stderr
     assert "succeeded" in done.stdout, done.stdout
     assert MARK not in done.stdout + done.stderr
     kept = {"secrets.json", "secrets.yaml", "user.sh", "framework.json"}
@@ -298,8 +298,8 @@ def test_a_name_is_no_secret(shell: Shell, job: str, root: Path) -> None:
     said = shell("--dry-run", job, "--root", str(root), "--json")
     init = {t["id"]: t["name"] for t in said.data["roles"]["worker"]["init"]}
     runtime = {t["id"]: t["name"] for t in said.data["roles"]["worker"]["runtime"]}
-    assert init["git"] == "The code of 127.0.0.1:9/team/x.git is cloned"
-    assert init["git_2"] == "The code of 127.0.0.1:9/team/y.git is cloned"
+    assert init["git"] == "Clone 127.0.0.1:9/team/x.git"
+    assert init["git_2"] == "Clone 127.0.0.1:9/team/y.git"
     assert runtime["data"] == "Get ******"
     Path(job).write_text(JOB.replace("Get {{", "Get {{ 1 / (secrets.token | length - 6) }} {{"))
     said = shell("--dry-run", job, "--root", str(root), "--json")

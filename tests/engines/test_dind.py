@@ -90,7 +90,7 @@ def test_a_daemon_starts(container: Container) -> None:
     container.program("iptables", "#!/bin/sh\n")
     done = container.run(options="--mtu '1400 5'")
     assert done.returncode == 0, done.stderr
-    assert f"the Docker daemon answers; its log is {container.tmp}/run/dockerd.log" in done.stdout
+    assert f"the Docker daemon responds; log: {container.tmp}/run/dockerd.log" in done.stdout
     assert (container.tmp / "run/dockerd.log").read_text() == "options --mtu 1400 5\n"
     assert (container.tmp / "cgroup/cgroup.subtree_control").exists()
 
@@ -102,7 +102,7 @@ def test_a_daemon_that_dies(container: Container) -> None:
     container.program("iptables", "#!/bin/sh\n")
     done = container.run()
     assert done.returncode == 1
-    assert "ended at once; it said:\nfailed to mount overlay" in done.stderr
+    assert "exited at once; last lines of its log:\nfailed to mount overlay" in done.stderr
 
 
 def test_everything_that_is_missing_is_named(container: Container) -> None:

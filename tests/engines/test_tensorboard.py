@@ -103,7 +103,7 @@ def test_it_serves_beside_the_command(
     # What else is there is the shell's, on the end of its sleep.
     lines = [line for line in log.read_text().splitlines() if "Terminated" not in line]
     assert lines == ["a warning", *words, "ended"]
-    assert any("TensorBoard is started on port 6006" in line for line in run.said("first-0"))
+    assert any("TensorBoard starts on port 6006" in line for line in run.said("first-0"))
     assert any(line.startswith("ok       tensorboard") for line in run.said("first-1"))
     assert trial.job.running() == []
 
@@ -161,4 +161,4 @@ def test_a_phase_that_runs_again_starts_no_second_one(trial: Trial, launch: Any)
     trial.image("2.1.0")
     run = launch("--no-namespace")
     assert run.end() == 0, run.text
-    assert sum("TensorBoard is started" in line for line in run.said("first-0")) == 1
+    assert sum("TensorBoard starts" in line for line in run.said("first-0")) == 1

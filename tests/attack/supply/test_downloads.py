@@ -157,7 +157,7 @@ def test_a_hiccup(build: Callable[[], tuple[int, str]], mirror: Mirror) -> None:
     code, printed = build()
     assert code == 0, printed
     assert "BUILT" in printed
-    assert "attempt 2 of 3 failed, the next one is in 15 s: E: " in printed
+    assert "attempt 2 of 3 failed, retrying in 15 s: E: " in printed
     assert "503" in printed
 
 
@@ -168,7 +168,7 @@ def test_a_server_that_stays_busy(build: Callable[[], tuple[int, str]], mirror: 
     assert code == 1
     assert printed.count("WAITED") == 2
     assert "503" in printed
-    assert "the source of tool 1:1.2-3 cannot be downloaded in 3 attempts" in printed
+    assert "cannot download the source of tool 1:1.2-3 in 3 attempts" in printed
     assert "does not have it" not in printed
     assert "--update" not in printed
 
@@ -178,7 +178,7 @@ def test_no_server(build: Callable[[], tuple[int, str]], mirror: Mirror) -> None
     mirror.close()
     code, printed = build()
     assert code == 1
-    assert "Debian's list of sources cannot be downloaded in 3 attempts" in printed
+    assert "cannot download Debian's list of sources in 3 attempts" in printed
     assert "Connection refused" in printed
 
 
@@ -191,5 +191,5 @@ def test_a_version_that_is_gone(
     code, printed = build()
     assert code == 1
     assert "WAITED" not in printed
-    assert "the source of tool 1:1.2-3 cannot be downloaded, because the server does not have it: take Debian's newest sources with --update" in printed  # fmt: skip
+    assert "cannot download the source of tool 1:1.2-3: the server does not have it: use Debian's newest sources with --update" in printed  # fmt: skip
     assert "E: " in printed
