@@ -15,6 +15,7 @@ from benchmarks import chart
 from benchmarks.record import history
 from docs.contextexamples import EXAMPLES
 from docs.manual import manual
+from docs.podschema import pod_schema
 from pairun.catalogue import CATALOGUE
 from pairun.cli.examples import examples_of
 from pairun.cli.main import COMMANDS, parser_of
@@ -28,7 +29,6 @@ from pairun.module import Context
 from pairun.module.effects import Effect
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.keywords import FOREIGN, KEYWORDS
-from pairun.playbook.pod.table import POD_SETTINGS, PodSetting
 from pairun.report.journal.metrics import BUCKETS_S, FAMILIES
 from pairun.report.pages import failure_lines, module_lines
 from pairun.report.pluginpages import plugin_lines
@@ -65,34 +65,6 @@ def keywords() -> Iterator[str]:
     yield "|---|---|"
     for word, ours in FOREIGN.items():
         yield f"| `{word}` | {ours} |"
-
-
-def pod_settings() -> Iterator[str]:
-    """The reference of the settings of Pods."""
-    yield "# Settings of Pods\n"
-    yield "The keys of `extras.pairun.pod`; how they are layered and bounded: [pod](../pod.md).\n"
-    yield "| key | meaning | goes to | per role | policy's `*` | option |"
-    yield "|---|---|---|---|---|---|"
-    for s in POD_SETTINGS.values():
-        option = f"`{s.flag}`" if s.flag else ""
-        per_role, star = ("yes" if yes else "no" for yes in (s.per_role, not s.closed))
-        yield f"| `{s.key}` | {s.meaning} | {_target(s)} | {per_role} | {star} | {option} |"
-    yield "\n`pod` is a Pod's template, `app` and `init` are its containers, `job` is the spec of a Job or"
-    yield "of each Job of a JobSet, `workload` the spec of the Job, JobSet or Framework.\n"
-    yield "## Examples\n\n```yaml\nextras:\n  pairun:\n    pod:"
-    for s in POD_SETTINGS.values():
-        if s.schema is not None:
-            yield f"      {s.key.replace('.', ': {')}: {json.dumps(s.example)}{'}' * s.key.count('.')}"
-    yield "```"
-
-
-def _target(setting: PodSetting) -> str:
-    """Where a setting goes, and with which engines elsewhere."""
-    code = setting.target.startswith(("pod.", "app.", "init.", "job.", "workload."))
-    words = f"`{setting.target}`" if code else setting.target
-    for engine, target in setting.targets.items():
-        words += f"; {engine}: {f'`{target}`' if target else 'an error'}"
-    return words
 
 
 def modules(content: Content) -> Iterator[str]:
@@ -369,7 +341,6 @@ def main(check: bool) -> int:
     content = Content([built_in_root()])
     pages = {
         "keywords": keywords(),
-        "pod": pod_settings(),
         "modules": modules(content),
         "context": context(),
         "plugins": plugins(content),
@@ -387,6 +358,7 @@ def main(check: bool) -> int:
     }
     files |= dict(schemas())
     files["pictures/benchmarks.svg"] = "\n".join(chart.drawing(history())) + "\n"
+    files["../pairun/playbook/podschema.json"] = pod_schema()
     files["pairun.1"] = "\n".join(manual()) + "\n"
     stale = []
     for name, text in files.items():

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pairun.base.durations import format_duration, parse_duration
+from pairun.base.sizes import QUANTITY
 from pairun.cli.options import add_roots
 from pairun.errors import PairunError, Problem, Problems, Source
 from pairun.inject.imagecommand import Registries
@@ -22,7 +23,6 @@ from pairun.inject.treereading import read_tree
 from pairun.kube.labels import LABEL_KEY
 from pairun.playbook.document.reading import read_file
 from pairun.playbook.document.texts import decode, load_bytes
-from pairun.playbook.pod.table import QUANTITY
 from pairun.report.problems import print_problems
 
 IMAGE = "PAIRUN_IMAGE"

@@ -6,7 +6,7 @@ import argparse
 import os
 
 from pairun.cli.options import add_roots
-from pairun.cli.podoptions import add_pod_arguments, pod_flags
+from pairun.cli.podoptions import add_pod_arguments, given_settings
 from pairun.engines.manifest.choices import ENGINES, SERVICE_ACCOUNT
 from pairun.engines.manifest.making import IMAGE, Request
 from pairun.job.podresources import GPU_RESOURCE
@@ -57,5 +57,5 @@ def request_of(args: argparse.Namespace) -> Request:
         image_volume=args.image_volume,
         user=args.user,
         roots=args.root,
-        pod=pod_flags(args),
+        pod=given_settings(args),
     )

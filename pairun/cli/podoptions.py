@@ -1,113 +1,115 @@
-"""The options that set Pod settings, generated from the table of settings."""
+"""``--set PATH=VALUE`` for Pod settings, and an error for each option that it replaces."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from typing import Any
 
-from pairun.errors import Place, Problems, Source
-from pairun.playbook.document.checking import Ids, violations
-from pairun.playbook.document.reading import Node, node_of
-from pairun.playbook.pod.layering import COMMAND_LINE
-from pairun.playbook.pod.schema import settings_schema
-from pairun.playbook.pod.table import POD_SETTINGS, PodSetting
+from pairun.errors import Place, Problems, Source, did_you_mean
+from pairun.playbook.document.checking import Ids
+from pairun.playbook.document.reading import Node, node_of, read_text
+from pairun.playbook.drafts import merged
+from pairun.playbook.podfragment import COMMAND_LINE, by_name, listed
+from pairun.playbook.podkeys import flow
+from pairun.playbook.podschema import DEFAULTS_SCHEMA, pod_mistakes, split_path
 
-_TYPED = {key: setting for key, setting in POD_SETTINGS.items() if setting.flag}
+_REMOVED = {
+    "--queue": "queue=VALUE",
+    "--scheduler-name": "spec.schedulerName=VALUE",
+    "--priority-class": "spec.priorityClassName=VALUE",
+    "--node-selector": "spec.nodeSelector.VALUE",
+    "--toleration": "spec.tolerations=[VALUE]",
+    "--runtime-class": "spec.runtimeClassName=VALUE",
+    "--shm": "shm=VALUE",
+    "--image-pull-policy": "spec.containers.app.imagePullPolicy=VALUE",
+    "--init-requests": "init_resources.requests.VALUE",
+    "--init-limits": "init_resources.limits.VALUE",
+    "--app-uid": "spec.containers.app.securityContext.runAsUser=VALUE",
+    "--pod-security": "pod_security=VALUE",
+    "--host-network": "spec.hostNetwork=true",
+    "--no-host-network": "spec.hostNetwork=false",
+    "--suspend": "suspend=true",
+    "--no-suspend": "suspend=false",
+}
+"""The options of pairun 0.3, and what stands for each."""
 _USAGE = Ids("PR801", "PR801", "PR801")
 
 
+class _Removed(argparse.Action):
+    """Notes the use of an option that is gone."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option: str | None = None,
+    ) -> None:
+        gone = [*(getattr(namespace, self.dest, None) or ()), (option, values)]
+        setattr(namespace, self.dest, gone)
+
+
 def add_pod_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare an option for every setting that has one."""
-    group = parser.add_argument_group("settings of the Pods", "docs/pod.md has all of them")
-    for key, setting in _TYPED.items():
-        assert setting.flag is not None
-        assert setting.schema is not None
-        more: dict[str, Any] = {"dest": _dest(key), "default": None, "help": setting.meaning}
-        kind = setting.schema.get("type")
-        if kind == "boolean":
-            group.add_argument(setting.flag, action=argparse.BooleanOptionalAction, **more)
-        elif "enum" in setting.schema:
-            group.add_argument(setting.flag, choices=setting.schema["enum"], **more)
-        elif kind == "integer":
-            group.add_argument(setting.flag, metavar="NUMBER", type=int, **more)
-        elif kind in ("object", "array"):
-            form = "KEY=VALUE" if kind == "object" else "KEY[=VALUE][:EFFECT]"
-            group.add_argument(setting.flag, metavar=form, action="append", **more)
-        else:
-            group.add_argument(setting.flag, metavar="VALUE", **more)
+    """Declare ``--set``."""
+    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", dest="pod",
+                        help="a setting of the Pods, such as spec.priorityClassName=high; "
+                        "overrides the job's (docs/pod.md)")  # fmt: skip
+    for option, new in _REMOVED.items():
+        parser.add_argument(option, action=_Removed, nargs=None if "VALUE" in new else 0,
+                            dest="removed", help=argparse.SUPPRESS)  # fmt: skip
 
 
-def _dest(key: str) -> str:
-    return f"pod_{key.replace('.', '_')}"
-
-
-def pod_flags(args: argparse.Namespace) -> Node | None:
+def given_settings(args: argparse.Namespace) -> Node | None:
     """The settings from a person's options; None if there are none.
 
     Args:
         args: the arguments of a command with the options of `add_pod_arguments`.
 
     Raises:
-        PairunError: an option's value is invalid for the setting.
+        PairunError: a path or a value is invalid, or an option is one of 0.3.
     """
     problems = Problems()
-    flags: Node | None = None
-    for key, setting in _TYPED.items():
-        given = getattr(args, _dest(key))
-        if given is None:
-            continue
-        assert setting.flag is not None
-        place = Place(Source(setting.flag, COMMAND_LINE, ""), 0, 0)
-        read = _READERS.get(_kind(setting), _as_given)
-        flags = _with(flags, key.split("."), node_of(read(setting, given, problems), place))
-    if flags is not None:
-        problems.extend(violations(flags, settings_schema(_TYPED.values()), _USAGE))
+    for option, value in args.removed or ():
+        word = _toleration(value) if option == "--toleration" else str(value)
+        new = _REMOVED[option].replace("VALUE", word)
+        quoted = f"'{new}'" if "[" in new else new
+        problems.error("PR801", f"{option} is gone", hint=f"write --set {quoted}")
+    layer: Node | None = None
+    for text in args.pod:
+        if (node := _setting(text, problems)) is not None:
+            layer = merged(layer, by_name(node, problems))
     problems.raise_errors()
-    return flags
+    return layer
 
 
-def _with(flags: Node | None, path: list[str], node: Node) -> Node:
-    """Add a setting at a path."""
-    if not path:
-        return node
-    values: Mapping[str, Node] = flags.value if flags is not None else {}
-    first, *rest = path
-    return Node({**values, first: _with(values.get(first), rest, node)}, node.place, node.place)
+def _setting(text: str, problems: Problems) -> Node | None:
+    """One setting as a layer; None with a problem if it is invalid."""
+    path, equals, word = text.partition("=")
+    steps, schema = split_path(path)
+    if not (path and equals):
+        problems.error("PR801", f"--set '{text}' must be PATH=VALUE")
+        return None
+    if isinstance(schema, list):
+        hint = did_you_mean(steps[-1], schema) or "docs/pod.md shows the settings of Pods"
+        problems.error("PR801", f"--set: there is no setting '{path}' of Pods", hint=hint)
+        return None
+    source = Source(f"--set {path}", COMMAND_LINE, word)
+    value = read_text(source).plain() if word else ""
+    if "string" in schema.get("type", ()) and isinstance(value, bool | int | float):
+        value = word
+    for step in reversed(steps):
+        value = {step: value}
+    node = node_of(listed(value), Place(Source(f"--set {path}", COMMAND_LINE, ""), 0, 0))
+    mistakes = list(pod_mistakes(node, DEFAULTS_SCHEMA, _USAGE))
+    problems.extend(mistakes)
+    return None if mistakes else node
 
 
-def _kind(setting: PodSetting) -> str:
-    return str((setting.schema or {}).get("type"))
-
-
-def _as_given(_: PodSetting, given: Any, problems: Problems) -> Any:  # noqa: ARG001
-    return given
-
-
-def _entries(setting: PodSetting, given: list[str], problems: Problems) -> dict[str, str]:
-    entries = {}
-    for each in given:
-        name, equals, value = each.partition("=")
-        if not (name and equals):
-            problems.error("PR801", f"{setting.flag} '{each}' must be KEY=VALUE")
-            continue
-        entries[name] = value
-    return entries
-
-
-def _tolerations(_: PodSetting, given: list[str], problems: Problems) -> list[dict[str, str]]:  # noqa: ARG001
-    """Tolerations in the form of `kubectl taint`: ``KEY[=VALUE][:EFFECT]``."""
-    made = []
-    for each in given:
-        taint, colon, effect = each.partition(":")
-        name, equals, value = taint.partition("=")
-        toleration = {"key": name} if name else {}
-        toleration |= {"operator": "Equal", "value": value} if equals else {"operator": "Exists"}
-        made.append(toleration | ({"effect": effect} if colon else {}))
-    return made
-
-
-_READERS: Mapping[str, Callable[[PodSetting, Any, Problems], Any]] = {
-    "object": _entries,
-    "array": _tolerations,
-}
+def _toleration(text: str) -> str:
+    """A toleration of the form ``KEY[=VALUE][:EFFECT]`` as a mapping."""
+    taint, colon, effect = text.partition(":")
+    name, equals, value = taint.partition("=")
+    made = {"key": name} if name else {}
+    made |= {"operator": "Equal", "value": value} if equals else {"operator": "Exists"}
+    return f"{{{flow(made | ({'effect': effect} if colon else {}))}}}"

@@ -13,7 +13,7 @@ from pairun.formats.protocolwords import editor_schema
 from pairun.playbook.content import open_content
 from pairun.playbook.effective import layer_schema
 from pairun.playbook.keywords import playbook_schema
-from pairun.playbook.policy import SCHEMA as POLICY_SCHEMA
+from pairun.playbook.policy import published_schema
 from pairun.playbook.specs import spec_schema
 
 FORMATS = ("playbook", "plugin-spec", "policy", "job", "extras")
@@ -39,7 +39,7 @@ def schema(name: str, roots: list[str]) -> dict[str, Any]:
         roots: further content roots.
     """
     if name == "policy":
-        return POLICY_SCHEMA
+        return published_schema()
     content = open_content(roots, os.environ)
     modules = {n: arguments_schema(content.module(n)) for n in sorted(content.modules)}
     makers: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {

@@ -9,15 +9,16 @@ GPU_RESOURCE = "nvidia.com/gpu"
 """The resource name of a GPU in most clusters."""
 
 
-def asked(role: Role, gpu_resource: str) -> dict[str, Node]:
-    """What a role requests, by the keys and in the form of the settings that override it.
+def asked(role: Role, gpu_resource: str) -> Node:
+    """What a role requests, as Pod settings.
 
     Args:
         role: the role.
         gpu_resource: the cluster's resource name of a GPU.
 
     Returns:
-        ``resources.limits`` and ``shm``, each value with its line of the job. Zero sets no limit.
+        The limits of the user's container and ``shm``, each with its line of the job, in the form of
+        `pairun.playbook.podfragment.by_name`. Zero sets no limit.
     """
     own = role.resources
     per_instance = role.node.get("resourcePerInstance") or role.node
@@ -28,11 +29,14 @@ def asked(role: Role, gpu_resource: str) -> dict[str, Node]:
         (gpu_resource, own.gpu, per_instance.get("gpu")),
         ("rdma/hca", int(own.infiniband), options.get("infiniband")),
     ]
-    limits = {name: _at(value, node or per_instance) for name, value, node in amounts if value}
-    settings = {"resources.limits": Node(limits, per_instance.place, per_instance.key)}
+    made = Node(
+        {n: _at(v, node or per_instance) for n, v, node in amounts if v}, per_instance.place
+    )
+    for key in ("limits", "resources", "app", "containers", "spec"):
+        made = Node({key: made}, per_instance.place, per_instance.key)
     if own.shm_mb:
-        settings["shm"] = _at(f"{own.shm_mb}Mi", options.get("shmMB") or options)
-    return settings
+        made.value["shm"] = _at(f"{own.shm_mb}Mi", options.get("shmMB") or options)
+    return made
 
 
 def _at(value: object, node: Node) -> Node:

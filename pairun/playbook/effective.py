@@ -14,10 +14,10 @@ from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task, merged
 from pairun.playbook.initplugins import InitPlugins, replace_tasks
 from pairun.playbook.inputs import PluginUse
-from pairun.playbook.keywords import BESIDE, FOREIGN, FOREIGN_IN_POD, playbook_schema
+from pairun.playbook.keywords import BESIDE, FOREIGN, playbook_schema
 from pairun.playbook.patches import Patcher, phase_hints
 from pairun.playbook.pluginfolders import folder_plugins
-from pairun.playbook.pod.schema import pod_schema
+from pairun.playbook.podschema import POD_SCHEMA, pod_definitions, pod_mistakes
 from pairun.playbook.policy import Policy, read_policy
 from pairun.playbook.specs import PHASES, add_plugins, check_spec
 
@@ -228,10 +228,13 @@ class Layers:
         policy = self.policy if layer == "job" else None
         before = len(problems.errors)
         schema = layer_schema({name: {} for name in self.content.modules})
-        foreign, whole = {**FOREIGN, **FOREIGN_IN_POD}, "extras.pairun"
+        schema["properties"]["pod"] = {"type": "object"}
+        whole = "extras.pairun"
         problems.extend(
-            violations(node, schema, foreign=foreign, beside=BESIDE, what="keyword", whole=whole)
+            violations(node, schema, foreign=FOREIGN, beside=BESIDE, what="keyword", whole=whole)
         )
+        if (pod := node.get("pod")) is not None and isinstance(pod.value, dict):
+            problems.extend(pod_mistakes(pod))
         if len(problems.errors) > before and not isinstance(node.value, dict):
             return
         for name, value in entries(node, "vars"):
@@ -265,9 +268,9 @@ def layer_schema(modules: Mapping[str, Any]) -> dict[str, Any]:
             "vars": {"type": "object"},
             "init": operations,
             "runtime": operations,
-            "pod": pod_schema(),
+            "pod": POD_SCHEMA,
         },
-        "$defs": base["$defs"],
+        "$defs": {**base["$defs"], **pod_definitions()},
     }
 
 

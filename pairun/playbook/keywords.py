@@ -183,9 +183,6 @@ FOREIGN: dict[str, str] = {
 EXPORT = "export NAME=value in the role's commands"
 """How a job sets a variable for the user's command, whatever the policy allows."""
 
-FOREIGN_IN_POD: dict[str, str] = dict.fromkeys(("pod.env", "pod.environment"), EXPORT)
-"""Words that mean something else below ``pod``, which has no variables."""
-
 
 @functools.cache
 def keywords_of(where: Where) -> Mapping[str, Keyword]:

@@ -11,11 +11,20 @@ from pairun.errors import Place, Problem, Problems, Source, did_you_mean
 from pairun.playbook.document.checking import Ids, violations
 from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node
-from pairun.playbook.pod.boundmistakes import bound_mistakes
-from pairun.playbook.pod.schema import policy_schema
-from pairun.playbook.pod.table import POD_SETTINGS
+from pairun.playbook.podkeys import policy_keys
+from pairun.playbook.podschema import (
+    DEFAULTS_SCHEMA,
+    measured,
+    pod_definitions,
+    pod_mistakes,
+    split_path,
+)
 
 _NAMES: dict[str, Any] = {"anyOf": [{"const": "*"}, {"type": "array", "items": {"type": "string"}}]}
+_LIMITS: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": {"type": ["string", "number", "object"]},
+}
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "pairun policy",
@@ -57,9 +66,44 @@ SCHEMA: dict[str, Any] = {
                 "paths": {"type": "array", "items": {"type": "string", "minLength": 1}},
             },
         },
-        "pod": policy_schema(),
+        "pod": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "defaults": {"type": "object"},
+                "set": {
+                    "type": "array",
+                    "items": {
+                        "anyOf": [
+                            {"type": "string"},
+                            {
+                                "type": "object",
+                                "additionalProperties": {
+                                    "type": "array",
+                                    "items": {"type": "string"},
+                                },
+                            },
+                        ]
+                    },
+                },
+                "max": _LIMITS,
+                "min": _LIMITS,
+            },
+        },
     },
 }
+
+
+def published_schema() -> dict[str, Any]:
+    """The schema of a policy with that of Pod settings."""
+    pod = SCHEMA["properties"]["pod"]
+    pod = {**pod, "properties": {**pod["properties"], "defaults": DEFAULTS_SCHEMA}}
+    return {
+        **SCHEMA,
+        "properties": {**SCHEMA["properties"], "pod": pod},
+        "$defs": pod_definitions(),
+    }
+
 
 NEVER_BY_STAR = ("on_exit", "environment", "exit_codes", "locked", "vars")
 """Keywords that ``"*"`` does not include; a job may set them only if a policy names them."""
@@ -186,27 +230,31 @@ class Policy:
         names = ["*"] if roots is None else _names(roots)
         return "*" in names or os.path.realpath(root) in map(os.path.realpath, names)
 
-    def may_set_pod(self, key: str) -> Permission:
-        """Whether a job may set one of its Pods' settings (``queue``, ``security.run_as_user``)."""
-        section = self._pod.get("job_may")
-        if section is None:
-            words = "settings of Pods that a job may set: none"
-            return Permission(False, self._pod.key or self.place, words)
-        names = _names(section)
-        closed = POD_SETTINGS[key].closed
-        above = [key[:i] for i, c in enumerate(key) if c == "."]
-        if key in names or (not closed and {"*", *above} & set(names)):
-            return Permission(True, section.place)
-        allowed = ", ".join(names) or "none"
-        words = f"settings of Pods that a job may set: {allowed}"
-        if closed:
-            words = f"the cluster's policy must list '{key}' itself; it lists: {allowed}"
-        return Permission(False, section.key or section.place, words)
+    @property
+    def pod_place(self) -> Place:
+        """The place of what a job may set of its Pods."""
+        section = self._pod.get("set") or self._pod
+        return section.key or self.place
 
     @property
-    def pod_bounds(self) -> list[tuple[str, Node]]:
-        """The valid limits on Pod settings, by key."""
-        return [(k, n) for k, n in _bounds(self._pod) if not any(bound_mistakes(k, n))]
+    def pod_paths(self) -> Iterator[tuple[str, Sequence[str] | None, Place]]:
+        """The paths of Pod settings that a job may set, and the only values that it may set there."""
+        for node in elements(self._pod, "set"):
+            if isinstance(node.value, dict):
+                for path, values in node.items():
+                    allowed = [str(n.value) for n in values.elements()]
+                    yield path, allowed, values.key or values.place
+            else:
+                yield str(node.value), None, node.place
+
+    @property
+    def pod_limits(self) -> list[tuple[str, Node, str, int]]:
+        """The limits of Pod settings: path, limit, words, and -1 for the lowest."""
+        return [
+            (path, limit, words, sign)
+            for edge, words, sign in (("max", "at most", 1), ("min", "at least", -1))
+            for path, limit in _limits(self._pod.get(edge))
+        ]
 
     def _listed(self, node: Node | None, names: set[str], what: str) -> Permission:
         if node is None:
@@ -229,16 +277,43 @@ def _covers(allowed: str, path: str) -> bool:
     return allowed.endswith(".*") and path.startswith(allowed[:-1])
 
 
-def _bounds(pod: Node) -> list[tuple[str, Node]]:
-    bounds = pod.get("bounds")
-    return list(bounds.items()) if bounds else []
+def _limits(node: Node | None, at: str = "") -> Iterator[tuple[str, Node]]:
+    """The limits below a node; a mapping continues the path of its key."""
+    for key, inner in node.items() if node else ():
+        path = f"{at}.{key}" if at else key
+        yield from _limits(inner, path) if isinstance(inner.value, dict) else ((path, inner),)
 
 
 def policy_mistakes(document: Node) -> Iterator[Problem]:
-    """Yield the errors of a policy: of its form, and limits without effect."""
-    yield from violations(document, SCHEMA, Ids("PR406", "PR406", "PR406"))
-    for key, bound in _bounds(document.get("pod") or Node({}, document.place)):
-        yield from bound_mistakes(key, bound)
+    """Yield the errors of a policy: of its form, and limits that cannot be compared."""
+    ids = Ids("PR406", "PR406", "PR406")
+    pod = document.get("pod")
+    if pod is not None and isinstance(pod.value, dict):
+        gone = list(policy_keys(pod))
+        yield from gone
+        if (defaults := pod.get("defaults")) is not None and isinstance(defaults.value, dict):
+            yield from pod_mistakes(defaults, DEFAULTS_SCHEMA, ids)
+        if gone:
+            pod = Node({k: n for k, n in pod.items() if k in ("set", "max", "min")}, pod.place)
+            document = Node({**document.value, "pod": pod}, document.place)
+    yield from violations(document, SCHEMA, ids)
+    for edge in ("max", "min"):
+        for path, limit in _limits(document.at(("pod", edge))):
+            if measured(path, limit.value) is None:
+                message = f"'{edge}' of '{path}' must be a number, a quantity or a duration"
+                yield Problem("PR406", message, limit.place, "for example 8, 16Gi or 7d")
+
+
+def unknown_pod_paths(policy: Policy) -> Iterator[Problem]:
+    """Warn of paths in a policy that no Pod setting has."""
+    paths = [(path, place) for path, _, place in policy.pod_paths]
+    paths += [(path, n.key or n.place) for path, n, *_ in policy.pod_limits]
+    for path, place in paths:
+        steps, known = split_path(path)
+        if isinstance(known, list):
+            hint = did_you_mean(steps[-1], known)
+            message = f"there is no setting '{path}' of Pods"
+            yield Problem("PR406", message, place, hint, "warning")
 
 
 def read_policy(documents: Iterable[Node], problems: Problems) -> Policy:

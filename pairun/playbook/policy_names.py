@@ -12,8 +12,7 @@ from pairun.playbook.document.nodes import elements, entries
 from pairun.playbook.document.reading import Node
 from pairun.playbook.keywords import keywords_of
 from pairun.playbook.pluginfolders import folder_plugins
-from pairun.playbook.pod.table import POD_SETTINGS
-from pairun.playbook.policy import Policy
+from pairun.playbook.policy import Policy, unknown_pod_paths
 from pairun.playbook.specs import PHASES
 
 _FIXED = ("id", "event")
@@ -30,7 +29,7 @@ def unknown_names(policy: Node, content: Content, tasks: dict[str, str]) -> Iter
         content: the content roots.
         tasks: id to module of the tasks below the job.
     """
-    yield from _pod_settings(policy)
+    yield from unknown_pod_paths(Policy(policy))
     may = policy.get("job_may")
     if may is None:
         return
@@ -48,18 +47,6 @@ def unknown_names(policy: Node, content: Content, tasks: dict[str, str]) -> Iter
     read = Policy(policy)
     plugins = {*content.specs, *folder_plugins(content, read).folders}
     yield from read.unknown_plugins(plugins, "allow", "deny")
-
-
-def _pod_settings(policy: Node) -> Iterator[Problem]:
-    keys = {key[:i] for key in POD_SETTINGS for i in range(len(key)) if key[i] == "."}
-    keys |= {*POD_SETTINGS}
-    listed, bounds = policy.at(("pod", "job_may")), policy.at(("pod", "bounds"))
-    named = [(str(n.value), n.place) for n in (listed.elements() if listed else ())]
-    named += [(k, n.key or n.place) for k, n in (bounds.items() if bounds else ())]
-    for key, place in named:
-        if key not in (*keys, "*"):
-            message = f"there is no setting '{key}' of Pods"
-            yield Problem("PR406", message, place, did_you_mean(key, keys), "warning")
 
 
 def _task_name(name: str, node: Node, known: set[str]) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from pairun.errors import Problem
 from pairun.job.templates import user_command
 from pairun.module import format_duration
 from pairun.plan import Task
-from pairun.playbook.pod.layering import NO_POD_SETTINGS, PodSettings
+from pairun.playbook.podfragment import NO_POD_SETTINGS, PodSettings
 from pairun.report.problems import problem_data
 from pairun.report.shown import override_data, shown_data
 from pairun.review.jobreview import JobReview

@@ -36,12 +36,11 @@ from pairun.openpai.platform import platform_environment
 from pairun.openpai.startlayers import merged, start_layer
 from pairun.plan import USER_COMMAND
 from pairun.playbook.content import Content
-from pairun.playbook.document.checking import violations
 from pairun.playbook.document.reading import Node
 from pairun.playbook.effective import Layers
 from pairun.playbook.expressions.views import Partial
-from pairun.playbook.pod.layering import PodSettings, check_roles, pod_settings
-from pairun.playbook.pod.schema import pod_schema
+from pairun.playbook.podfragment import PodSettings, check_roles, pod_settings
+from pairun.playbook.podschema import pod_mistakes
 from pairun.review.settings import NO_SETTINGS, Settings
 from pairun.review.taskreview import Reviewed, review_phase
 from pairun.secrets.vault import Vault
@@ -211,7 +210,7 @@ def _pods(
 ) -> dict[str, PodSettings]:
     """The settings of the Pods of each role."""
     own = job.plugin_overrides.get("pod") if job.plugin_overrides else None
-    if own is not None and any(violations(own, pod_schema())):
+    if own is not None and any(pod_mistakes(own)):
         own = None  # the plan of a role reports this problem
     check_roles(own, [name for r in job.roles for name in (r.name, r.fc_name)], problems)
     return {

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from pairun.errors import Place, Problems
 from pairun.job.model import fc_name
 from pairun.job.unsound import plugin_uses, role_names, texts
-from pairun.playbook.document.checking import violations
 from pairun.playbook.document.reading import Node
 from pairun.playbook.effective import Layers
 from pairun.playbook.expressions.filecheck import check_expressions
 from pairun.playbook.inputs import PluginUse
-from pairun.playbook.pod.layering import check_roles, places_of, pod_settings
-from pairun.playbook.pod.schema import pod_schema
+from pairun.playbook.podfragment import check_roles, places_of, pod_settings
+from pairun.playbook.podschema import pod_mistakes
 from pairun.playbook.taskchecks import check_task
 from pairun.review.settings import Settings
 
@@ -50,7 +49,7 @@ def unsound_problems(document: Node, layers: Layers, settings: Settings) -> Prob
 def _check_pod(document: Node, overrides: Node, layers: Layers, problems: Problems) -> None:
     """Check the Pod settings of every role."""
     own = overrides.get("pod")
-    if own is None or any(violations(own, pod_schema())):
+    if own is None or any(pod_mistakes(own)):
         return
     names = role_names(document)
     check_roles(own, [name for raw in names for name in (raw, fc_name(raw))], problems)

@@ -12,8 +12,8 @@ from pairun.job.planning import RolePlan
 from pairun.playbook.content import Content
 from pairun.playbook.drafts import TaskDraft, history
 from pairun.playbook.keywords import keywords_of
-from pairun.playbook.pod.layering import PodSettings, places_of, refusal_places
-from pairun.playbook.pod.table import POD_SETTINGS
+from pairun.playbook.podfragment import PodSettings, places_of, refusal_places
+from pairun.playbook.podschema import split_path
 from pairun.review.jobreview import JobReview
 
 POD = "pod."
@@ -75,7 +75,8 @@ def default_of(plan: RolePlan, path: str, content: Content) -> Default | None:
     """
     task, rest = _task_at([plan], path)
     if task is None:
-        is_setting = path.startswith(POD) and path.removeprefix(POD) in POD_SETTINGS
+        steps, known = split_path(path.removeprefix(POD)) if path.startswith(POD) else ([], [])
+        is_setting = bool(steps) and not isinstance(known, list)
         return Default("none", "no layer sets it: the cluster decides") if is_setting else None
     first, *below = rest.split(".")
     if first == "args" and below:
@@ -115,10 +116,10 @@ def no_such_setting(review: JobReview, path: str, content: Content) -> Problem:
     if task is not None:
         hint: str | None = _nearest_setting(task, rest, content)
     elif path.startswith(POD):
-        hint = did_you_mean(path, map(f"{POD}{{}}".format, POD_SETTINGS)) or (
-            "docs/reference/pod.md lists the settings of Pods"
-        )
-    elif path in POD_SETTINGS:
+        steps, known = split_path(path.removeprefix(POD))
+        near = did_you_mean(steps[-1], known if isinstance(known, list) else ())
+        hint = near or "docs/pod.md shows the settings of Pods"
+    elif not isinstance(split_path(path)[1], list):
         hint = f"did you mean '{POD}{path}'?"
     else:
         hint = _nearest_task(review, path)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from pairun.base.records import field, record
 from pairun.job.podresources import GPU_RESOURCE
-from pairun.playbook.pod.layering import NO_POD_SETTINGS, PodSettings
-from pairun.playbook.pod.table import Engine
+from pairun.playbook.podfragment import NO_POD_SETTINGS, PodSettings
 
+Engine = Literal["framework", "job", "jobset", "pod"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
 Version = tuple[int, int]

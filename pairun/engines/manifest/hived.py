@@ -10,12 +10,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from pairun.base.sizes import quantity
 from pairun.engines.manifest.choices import Object, Options
 from pairun.errors import Problems, did_you_mean
 from pairun.job.model import Job, Role
 from pairun.job.writing import as_yaml
 from pairun.playbook.document.reading import Node
-from pairun.playbook.pod.bounds import quantity
 
 SPEC = "hivedscheduler.microsoft.com/pod-scheduling-spec"
 _ISOLATION = "hivedscheduler.microsoft.com/pod-leaf-cell-isolation"
@@ -145,14 +145,14 @@ def check_hived(job: Job, options: Options, problems: Problems) -> None:
                 "set the size of the cells in the cluster's policy: pod.defaults.hived_skus",
             )
     _check_groups(job, hived, problems)
-    if options.whole.get("scheduler_name") is None:
+    if options.whole.get("spec.schedulerName") is None:
         problems.warning(
             "PR784",
             f"HiveD's scheduler hivedscheduler-ds-{job.virtual_cluster} places the Pods; without "
             "it they stay pending",
             given.key or given.place,
             "leave out extras.hivedScheduler where the cluster has no HiveD, or name its scheduler "
-            "with scheduler_name",
+            "with spec.schedulerName",
         )
 
 

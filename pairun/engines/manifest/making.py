@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Sequence
 
 from pairun.base.records import record
-from pairun.engines.manifest.choices import Object, Options, Version
+from pairun.engines.manifest.choices import Engine, Object, Options, Version
 from pairun.engines.manifest.objectnames import default_name
 from pairun.engines.manifest.objects import is_image, make_objects
 from pairun.errors import PairunError, Problems
@@ -16,7 +16,6 @@ from pairun.kube.labels import LABEL_VALUE
 from pairun.playbook.content import open_content
 from pairun.playbook.document.reading import Node
 from pairun.playbook.effective import Layers
-from pairun.playbook.pod.table import Engine
 from pairun.playbook.rules import own_exit_codes
 from pairun.review.jobreview import JobReview, review_job
 from pairun.secrets.vault import Vault
@@ -44,7 +43,7 @@ class Request:
         image_volume: whether the user's container mounts pairun's image.
         user: the user who submits the job.
         roots: content roots above those of the environment.
-        pod: settings of the Pods from the command line, as `pod_flags` returns them.
+        pod: settings of the Pods from the command line, as `given_settings` returns them.
     """
 
     job: str

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 
-from pairun.engines.manifest.choices import Object, Options
+from pairun.engines.manifest.choices import Engine, Object, Options
 from pairun.errors import Problems
 from pairun.job.model import Job
-from pairun.playbook.pod.table import Engine
 
 LABEL_MAX = 63
 """The limit for labels, and for names that become host names (RFC 1123)."""

@@ -1,29 +1,20 @@
-"""Checks of Pod settings against the engine, each other, and pairun's own settings."""
+"""Checks of Pod settings against the engine, and of the finished Pods."""
 
 from __future__ import annotations
 
+from pairun.base.sizes import quantity
 from pairun.engines.manifest.choices import Object, Options
-from pairun.engines.manifest.objectnames import MANAGED
 from pairun.engines.manifest.storages import unmountable
 from pairun.errors import Problems
 from pairun.job.model import Job, Role
-from pairun.kube.ports import PORT_ANNOTATION
-from pairun.playbook.document.reading import Node
-from pairun.playbook.pod.bounds import quantity
-from pairun.playbook.pod.layering import PodSettings
-from pairun.playbook.pod.table import POD_SETTINGS
+from pairun.playbook.podfragment import APP, PodSettings, found
 
-_OWN_KEYS = frozenset({*MANAGED, PORT_ANNOTATION})
-_OWN_PREFIXES = ("pairun/", "FC_")
-_OWN_VOLUMES = frozenset(
-    {"dshm", "pai-vol", "host-log", "logs", "job-exit-spec", "job-secrets", "rendezvous",
-     "api-token", "job"}
-)  # fmt: skip
-_OWN_VOLUME_PREFIX = "storage-"
+_UNSUPPORTED = {"framework": ("ttl_after_finished",), "pod": ("suspend", "ttl_after_finished")}
+"""For each engine, the settings that it does not have."""
 
 
 def check_settings(job: Job, options: Options, problems: Problems) -> None:
-    """Report settings that the engine does not support or that contradict each other.
+    """Report settings that the engine does not have, and mount points that are taken.
 
     Args:
         job: the job.
@@ -31,9 +22,23 @@ def check_settings(job: Job, options: Options, problems: Problems) -> None:
         problems: collects errors, each once.
     """
     for pod in options.pods.values():
-        _check_engine(pod, options, problems)
-        _check_keys(pod, problems)
-        _check_volumes(job, pod, problems)
+        for key in _UNSUPPORTED.get(options.engine, ()):
+            if pod.get(key):
+                message = f"the engine {options.engine} has no '{key}'"
+                hint = "--engine job or jobset has it"
+                problems.error("PR780", message, pod.place(key), hint)
+        _check_mounts(job, pod, problems)
+
+
+def _check_mounts(job: Job, pod: PodSettings, problems: Problems) -> None:
+    taken = {storage.path.rstrip("/") for storage in job.storages}
+    for _, mounts in found(pod.root, f"{APP}.volumeMounts"):
+        for path, node in mounts.items():
+            if reason := unmountable(path):
+                message = f"a volume cannot be mounted at '{path}'"
+                problems.error("PR783", message, node.place, reason)
+            if path in taken:
+                problems.error("PR783", f"two volumes at one mount point: '{path}'", node.place)
 
 
 def check_requests(template: Object, role: Role, options: Options, problems: Problems) -> None:
@@ -47,7 +52,7 @@ def check_requests(template: Object, role: Role, options: Options, problems: Pro
     """
     spec, pod = template["spec"], options.pod(role.name)
     for setting, container in (
-        ("resources.requests", spec["containers"][0]),
+        (f"{APP}.resources.requests", spec["containers"][0]),
         ("init_resources.requests", spec["initContainers"][0]),
     ):
         resources = container.get("resources") or {}
@@ -60,62 +65,3 @@ def check_requests(template: Object, role: Role, options: Options, problems: Pro
                     f"the role '{role.name}' requests {request} of {name}, and its limit is {limit}",
                     pod.place(setting),
                 )
-
-
-def _check_engine(pod: PodSettings, options: Options, problems: Problems) -> None:
-    for key, node in pod.values.items():
-        if POD_SETTINGS[key].target_of(options.engine) is None and node.value:
-            problems.error(
-                "PR780",
-                f"the engine {options.engine} has no '{key}'",
-                node.key or node.place,
-                "--engine job or jobset has it",
-            )
-
-
-def _check_keys(pod: PodSettings, problems: Problems) -> None:
-    for setting in ("labels", "annotations"):
-        listed = pod.values.get(setting)
-        for key, node in listed.items() if listed else ():
-            if key in _OWN_KEYS or key.startswith(_OWN_PREFIXES):
-                place = node.key or node.place
-                problems.error("PR783", f"'{key}' in '{setting}' is reserved for pairun", place)
-
-
-def _check_volumes(job: Job, pod: PodSettings, problems: Problems) -> None:
-    volumes, mounts = (_elements(pod, key) for key in ("volumes", "mounts"))
-    names: list[str] = []
-    for node in volumes:
-        name = str(_value(node, "name"))
-        kinds = [key for key, _ in node.items() if key != "name"]
-        if len(kinds) != 1:
-            problems.error(
-                "PR783",
-                f"the volume '{name}' must have one kind",
-                node.place,
-                "persistentVolumeClaim, configMap, secret, emptyDir or hostPath",
-            )
-        if name in _OWN_VOLUMES or name.startswith(_OWN_VOLUME_PREFIX) or name in names:
-            whose = "is given twice" if name in names else "is reserved for pairun"
-            problems.error("PR783", f"the volume name '{name}' {whose}", node.place)
-        names.append(name)
-    paths = {storage.path.rstrip("/") for storage in job.storages}
-    for node in mounts:
-        name, path = str(_value(node, "name")), str(_value(node, "mountPath")).rstrip("/")
-        if reason := unmountable(path):
-            problems.error(
-                "PR783", f"the volume '{name}' cannot be mounted at '{path}'", node.place, reason
-            )
-        if path in paths:
-            problems.error("PR783", f"two volumes at one mount point: '{path}'", node.place)
-        paths.add(path)
-
-
-def _elements(pod: PodSettings, key: str) -> list[Node]:
-    node = pod.values.get(key)
-    return node.elements() if node is not None else []
-
-
-def _value(node: Node, key: str) -> object:
-    child = node.get(key)
-    return child.value if child is not None else ""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from pairun.engines.manifest.choices import Object, Options
-from pairun.engines.manifest.podvalues import profile_field
 from pairun.errors import Place, Problems
 from pairun.job.model import Role
+from pairun.playbook.podfragment import APP
 
 UID = 1000
 """The default user of both containers under the profile restricted."""
@@ -25,7 +25,9 @@ _RESTRICTED_CAPABILITIES = frozenset({"NET_BIND_SERVICE"})
 
 def app_uid(role: Role, options: Options) -> int | None:
     """The user of a role's user container; None for the image's default."""
-    uid = options.pod(role.name).get("security.run_as_user")
+    pod, field = options.pod(role.name), "securityContext.runAsUser"
+    own, shared = pod.get(f"{APP}.{field}"), pod.get(f"spec.{field}")
+    uid = shared if own is None else own
     if uid is None and options.whole.get("pod_security") == "restricted":
         return UID
     return None if uid is None else int(uid)
@@ -63,16 +65,29 @@ class _Rule(NamedTuple):
         profiles: the profiles with this rule.
         field: the path in the Pod's spec; ``*`` matches every element of a list.
         allows: whether a value is allowed.
-        setting: the Pod setting that sets the field.
     """
 
     profiles: tuple[str, ...]
     field: str
     allows: Callable[[Any], bool]
-    setting: str
 
 
 _BOTH, _RESTRICTED = ("baseline", "restricted"), ("restricted",)
+_VOLUMES = frozenset(
+    {"name", "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image",
+     "persistentVolumeClaim", "projected", "secret"}
+)  # fmt: skip
+_SYSCTLS = frozenset(
+    {"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_unprivileged_port_start",
+     "net.ipv4.tcp_syncookies", "net.ipv4.ping_group_range", "net.ipv4.ip_local_reserved_ports",
+     "net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_keepalive_intvl",
+     "net.ipv4.tcp_keepalive_probes"}
+)  # fmt: skip
+
+_NO_TEXT = frozenset({"", None})
+_SELINUX_TYPES = _NO_TEXT | {
+    "container_t", "container_init_t", "container_kvm_t", "container_engine_t"
+}  # fmt: skip
 
 
 def _not_true(value: object) -> bool:
@@ -83,43 +98,48 @@ def _is_confined(profile: object) -> bool:
     return profile != "Unconfined"
 
 
+def _never(_: object) -> bool:
+    return False
+
+
+def _in_each_container(
+    profiles: tuple[str, ...], field: str, allows: Callable[[Any], bool]
+) -> Iterator[_Rule]:
+    for kind in ("containers", "initContainers"):
+        yield _Rule(profiles, f"{kind}.*.{field}", allows)
+
+
 _RULES = (
-    _Rule(_BOTH, "hostNetwork", _not_true, "host_network"),
-    _Rule(_BOTH, "hostIPC", _not_true, "host_ipc"),
-    _Rule(_BOTH, "volumes.*.hostPath", lambda _: False, "volumes"),
-    _Rule(_BOTH, "containers.*.securityContext.privileged", _not_true, "security.privileged"),
-    _Rule(_BOTH, "securityContext.seccompProfile.type", _is_confined, "security.seccomp"),
-    _Rule(
-        _BOTH,
-        "containers.*.securityContext.appArmorProfile.type",
-        _is_confined,
-        "security.apparmor",
+    _Rule(_BOTH, "hostNetwork", _not_true),
+    _Rule(_BOTH, "hostIPC", _not_true),
+    _Rule(_BOTH, "hostPID", _not_true),
+    _Rule(_BOTH, "volumes.*.hostPath", _never),
+    _Rule(_RESTRICTED, "volumes.*", lambda volume: volume.keys() <= {*_VOLUMES, "hostPath"}),
+    _Rule(_BOTH, "securityContext.sysctls.*.name", _SYSCTLS.__contains__),
+    _Rule(_BOTH, "securityContext.seccompProfile.type", _is_confined),
+    _Rule(_BOTH, "securityContext.appArmorProfile.type", _is_confined),
+    _Rule(_RESTRICTED, "securityContext.runAsUser", bool),
+    *(
+        _Rule(_BOTH, f"{at}securityContext.seLinuxOptions.{key}", allowed.__contains__)
+        for at in ("", "containers.*.", "initContainers.*.")
+        for key, allowed in (("user", _NO_TEXT), ("role", _NO_TEXT), ("type", _SELINUX_TYPES))
     ),
-    _Rule(
-        ("baseline",),
-        "containers.*.securityContext.capabilities.add.*",
-        _BASELINE_CAPABILITIES.__contains__,
-        "security.capabilities.add",
+    *_in_each_container(_BOTH, "ports.*.hostPort", lambda port: not port),
+    *_in_each_container(_BOTH, "securityContext.privileged", _not_true),
+    *_in_each_container(_BOTH, "securityContext.procMount", lambda mount: mount == "Default"),
+    *_in_each_container(_BOTH, "securityContext.seccompProfile.type", _is_confined),
+    *_in_each_container(_BOTH, "securityContext.appArmorProfile.type", _is_confined),
+    *_in_each_container(
+        ("baseline",), "securityContext.capabilities.add.*", _BASELINE_CAPABILITIES.__contains__
     ),
-    _Rule(
-        _RESTRICTED,
-        "containers.*.securityContext.capabilities.add.*",
-        _RESTRICTED_CAPABILITIES.__contains__,
-        "security.capabilities.add",
+    *_in_each_container(
+        _RESTRICTED, "securityContext.capabilities.add.*", _RESTRICTED_CAPABILITIES.__contains__
     ),
-    _Rule(
-        _RESTRICTED,
-        "containers.*.securityContext.allowPrivilegeEscalation",
-        _not_true,
-        "security.allow_privilege_escalation",
+    *_in_each_container(_RESTRICTED, "securityContext.allowPrivilegeEscalation", _not_true),
+    *_in_each_container(
+        _RESTRICTED, "securityContext.runAsNonRoot", lambda value: value is not False
     ),
-    _Rule(
-        _RESTRICTED,
-        "containers.*.securityContext.runAsNonRoot",
-        lambda value: value is not False,
-        "security.run_as_non_root",
-    ),
-    _Rule(_RESTRICTED, "securityContext.runAsUser", bool, "security.run_as_user"),
+    *_in_each_container(_RESTRICTED, "securityContext.runAsUser", bool),
 )
 
 
@@ -138,7 +158,7 @@ def check_profile(template: Object, role: Role, options: Options, problems: Prob
             continue
         for value in _values(template["spec"], rule.field.split(".")):
             if not rule.allows(value):
-                place, hint = _cause(rule.setting, value, role, options)
+                place, hint = _cause(rule.field, value, role, options)
                 said = f": {value}" if isinstance(value, str) else ""
                 problems.error(
                     "PR796",
@@ -152,8 +172,8 @@ def check_profile(template: Object, role: Role, options: Options, problems: Prob
             "PR796",
             f"the profile {profile} forbids AppArmor's profile Unconfined of the role "
             f"'{role.name}'",
-            options.pod(role.name).place("security.apparmor"),
-            "leave out security.apparmor",
+            options.pod(role.name).place(_APPARMOR_FIELD),
+            f"leave out {_APPARMOR_FIELD}",
         )
 
 
@@ -167,16 +187,17 @@ def _values(at: Any, path: list[str]) -> Iterator[Any]:
         yield from _values(at[path[0]], path[1:])
 
 
-def _cause(setting: str, value: Any, role: Role, options: Options) -> tuple[Place | None, str]:
+def _cause(field: str, value: Any, role: Role, options: Options) -> tuple[Place | None, str]:
     """The setting that caused a forbidden value, and how to fix it."""
-    place = options.pod(role.name).place(setting)
+    setting = f"spec.{field}"
+    place = options.pod(role.name).place(setting.removesuffix(".*"))
     infiniband = role.node.at(("extraContainerOptions", "infiniband"))
     if place is None and value == "IPC_LOCK" and infiniband is not None:
         return infiniband.key or infiniband.place, (
             "infiniband needs the capability IPC_LOCK: leave out "
             "extraContainerOptions.infiniband, or use another profile"
         )
-    if place is None and setting == "volumes":
+    if place is None and field.startswith("volumes"):
         return None, "leave out --log-host-path, or use another profile"
     return place, f"leave out {setting}, or use another profile"
 
@@ -185,11 +206,12 @@ def _cause(setting: str, value: Any, role: Role, options: Options) -> tuple[Plac
 
 APPARMOR = "container.apparmor.security.beta.kubernetes.io/app"
 """The annotation of the user's container before Kubernetes 1.30."""
+_APPARMOR_FIELD = f"{APP}.securityContext.appArmorProfile"
 _FIELD_SINCE = (1, 30)
 _ANNOTATED = {"RuntimeDefault": "runtime/default", "Unconfined": "unconfined"}
 
 
-def set_apparmor(template: Object, role: Role, options: Options) -> None:
+def set_apparmor(template: Object, options: Options) -> None:
     """Set the user container's AppArmor profile: a field from Kubernetes 1.30 on.
 
     FrameworkController drops the unknown field, so a Framework keeps the annotation; the API server
@@ -197,19 +219,19 @@ def set_apparmor(template: Object, role: Role, options: Options) -> None:
 
     Args:
         template: metadata and spec; changed in place.
-        role: the role.
         options: the options for the job's objects.
     """
-    annotations = template["metadata"]["annotations"]
+    annotations, app = template["metadata"]["annotations"], template["spec"]["containers"][0]
     annotations.pop(APPARMOR, None)
-    profile = options.pod(role.name).get("security.apparmor")
+    security = app.setdefault("securityContext", {})
+    profile = security.get("appArmorProfile")
     if profile is None and options.engine == "framework" and not options.confined:
-        profile = "Unconfined"
-    if profile is None:
-        return
-    if options.version is None or options.version >= _FIELD_SINCE:
-        app = template["spec"]["containers"][0]
-        app.setdefault("securityContext", {})["appArmorProfile"] = profile_field(profile)
-        if options.engine != "framework":
-            return
-    annotations[APPARMOR] = _ANNOTATED.get(profile, profile)
+        profile = security["appArmorProfile"] = {"type": "Unconfined"}
+    has_field = options.version is None or options.version >= _FIELD_SINCE
+    if profile is not None and not has_field:
+        del security["appArmorProfile"]
+    if profile is not None and (not has_field or options.engine == "framework"):
+        path = profile.get("localhostProfile")
+        annotations[APPARMOR] = f"localhost/{path}" if path else _ANNOTATED[profile["type"]]
+    if not security:
+        del app["securityContext"]

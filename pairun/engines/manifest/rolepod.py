@@ -77,19 +77,21 @@ def pod_template(
         _identify(template, role, options, index, attempt or {"value": "0"})
     if not options.host_network:
         del spec["hostNetwork"]
+    spec["serviceAccountName"] = options.service_account
+    spec["automountServiceAccountToken"] = False
+    for container in (init, app):
+        container[_TERMINATION] = "FallbackToLogsOnError"
+        container["env"] = [_as_kubernetes_reads(v) for v in container["env"]]
     apply_to_pod(template, role, options)
+    spec = template["spec"]
+    init, app = spec["initContainers"][0], spec["containers"][0]
     if options.image_volume:
         _mount_image(options, spec)
     place_with_hived(template, job, role, options)
     mark_pod(template, options)
-    set_apparmor(template, role, options)
+    set_apparmor(template, options)
     confine(template, role, options)
-    spec["serviceAccountName"] = options.service_account
-    spec["automountServiceAccountToken"] = False
     spec["terminationGracePeriodSeconds"] = math.ceil(options.grace_s[role.name] + KUBELET_S)
-    for container in (init, app):
-        container[_TERMINATION] = "FallbackToLogsOnError"
-        container["env"] = [_as_kubernetes_reads(v) for v in container["env"]]
     template["metadata"]["labels"] |= {
         **MANAGED,
         JOB_LABEL: options.name,

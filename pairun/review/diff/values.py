@@ -13,7 +13,7 @@ from pairun.module import Module, Secret, format_duration, parse_duration
 from pairun.plan import EVENTS, Late, Plan, Task
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, TaskDraft
-from pairun.playbook.pod.layering import PodSettings
+from pairun.playbook.podfragment import PodSettings
 
 Path = tuple[str, ...]
 DEFAULT = "the default"
@@ -105,22 +105,13 @@ def grace(plan: Plan, draft: Draft) -> Value:
 
 
 def pod_values(pod: PodSettings, problems: Iterable[Problem]) -> dict[Path, Value]:
-    """The valid settings of a role's Pods; each entry of a mapping is a separate value."""
+    """The valid settings of a role's Pods; each value that is no mapping is a separate one."""
     refused = pod.refused(problems)
-    values: dict[Path, Value] = {}
-
-    def put(path: Path, node: Node) -> None:
-        if isinstance(node.value, dict) and node.value:
-            for key, inner in node.items():
-                put((*path, key), inner)
-        else:
-            place = node.place
-            values[path] = Value(value=node.plain(), setter=f"{place.source.layer} {place}")
-
-    for key, node in pod.values.items():
-        if key not in refused:
-            put(("pod", *key.split(".")), node)
-    return values
+    return {
+        ("pod", path): Value(value=node.plain(), setter=f"{node.place.source.layer} {node.place}")
+        for path, node in pod.values.items()
+        if path not in refused
+    }
 
 
 def _place_of(draft: Draft) -> Any:

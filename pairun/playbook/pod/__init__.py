@@ -1,1 +1,0 @@
-"""The settings of a job's Pods, ``extras.pairun.pod``: their table, their layers, their limits."""
