@@ -330,9 +330,15 @@ def _sections(doc: str) -> Iterator[str]:
 
 
 def schemas() -> Iterator[tuple[str, str]]:
-    """Each published schema: its file, and its text."""
+    """Each published schema: its file, and its text with one line for each definition."""
     for name in FORMATS:
-        text = json.dumps(schema(name, []), indent=1, ensure_ascii=False)
+        document = schema(name, [])
+        definitions = ",\n".join(
+            f"  {json.dumps(key)}: {json.dumps(each, ensure_ascii=False)}"
+            for key, each in document.pop("$defs").items()
+        )
+        text = json.dumps({**document, "$defs": {}}, indent=1, ensure_ascii=False)
+        text = text.replace('"$defs": {}', f'"$defs": {{\n{definitions}\n }}')
         yield f"schemas/{name}.schema.json", f"{text}\n"
 
 

@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-from kubernetes.client import models
+from kubernetes.client import models  # type: ignore[import-untyped]
 
 from pairun.base.sizes import QUANTITY
 

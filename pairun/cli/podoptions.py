@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from pairun.errors import Place, Problems, Source, did_you_mean
+from pairun.errors import PairunError, Place, Problems, Source, did_you_mean
 from pairun.playbook.document.checking import Ids
 from pairun.playbook.document.reading import Node, node_of, read_text
 from pairun.playbook.drafts import merged
@@ -94,8 +94,11 @@ def _setting(text: str, problems: Problems) -> Node | None:
         hint = did_you_mean(steps[-1], schema) or "docs/pod.md shows the settings of Pods"
         problems.error("PR801", f"--set: there is no setting '{path}' of Pods", hint=hint)
         return None
-    source = Source(f"--set {path}", COMMAND_LINE, word)
-    value = read_text(source).plain() if word else ""
+    try:
+        value = read_text(Source(f"--set {path}", COMMAND_LINE, word)).plain() if word else ""
+    except PairunError as e:
+        problems.extend(p._replace(id="PR801") for p in e.problems)
+        return None
     if "string" in schema.get("type", ()) and isinstance(value, bool | int | float):
         value = word
     for step in reversed(steps):

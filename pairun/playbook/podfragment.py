@@ -310,7 +310,7 @@ def _check_limits(policy: Policy, root: Node, problems: Problems) -> None:
             values.setdefault(at.replace(".limits", ".requests", 1), node)
         for at, node in values.items():
             size, most = measured(path, node.value), measured(path, limit.value)
-            is_within = None not in (size, most) and sign * size <= sign * most
+            is_within = size is not None and most is not None and sign * size <= sign * most
             if not is_within and node.place.source.layer not in _OPERATOR:
                 edge = js_text(limit.value)
                 problems.error(
@@ -370,10 +370,10 @@ def _check_volumes(root: Node, problems: Problems) -> None:
             problems.error("PR783", message, node.key or node.place, hint)
     for kind in ("containers", "initContainers"):
         for _, mount in found(root, f"spec.{kind}.*.volumeMounts.*"):
-            name = mount.get("name")
-            if name is not None and name.value not in volumes:
-                hint = did_you_mean(str(name.value), volumes)
-                message = f"there is no volume '{name.value}' to mount"
+            mounted = mount.get("name")
+            if mounted is not None and mounted.value not in volumes:
+                hint = did_you_mean(str(mounted.value), volumes)
+                message = f"there is no volume '{mounted.value}' to mount"
                 problems.error("PR783", message, mount.place, hint)
 
 

@@ -108,13 +108,14 @@ def policy_keys(pod: Node) -> Iterator[Problem]:
     """Yield an error for each key of 0.3 in a policy's section ``pod``, with its new form."""
     if (named := pod.get("job_may")) is not None:
         keys = [str(n.value) for n in named.elements()]
-        new = {"set": [path for key in keys for path in _paths(key)]}
+        paths = [path for key in keys for path in _paths(key)]
+        is_star = named.value == "*"
         hint = (
-            "write the list set: of docs/policy.md" if named.value == "*" else f"write {flow(new)}"
+            "write the list set: of docs/policy.md" if is_star else f"write {flow({'set': paths})}"
         )
         yield _gone("job_may", named, hint)
     if (bounds := pod.get("bounds")) is not None:
-        new = {"max": {}, "min": {}, "set": []}
+        new: dict[str, Any] = {"max": {}, "min": {}, "set": []}
         for key, bound in bounds.items():
             path = _paths(key)[0]
             for edge in ("max", "min"):

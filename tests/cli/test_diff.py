@@ -224,7 +224,7 @@ def test_a_group_and_the_grace_time_are_compared(shell: Shell) -> None:
 
 def test_settings_of_pods_are_compared(shell: Shell) -> None:
     """Like values of tasks, each entry of a mapping for itself, with who set it."""
-    queue = "{queue: %s, labels: {team: %s, site: a}}"
+    queue = "{queue: %s, metadata: {labels: {team: %s, site: a}}}"
     old, new = (
         shell.root(
             {"playbooks/policy.yaml": f"job_may: {{}}\npod: {{defaults: {queue % values}}}\n"}, name
@@ -239,7 +239,7 @@ def test_settings_of_pods_are_compared(shell: Shell) -> None:
     assert text.endswith("2 values changed\n")
     data = shell.process("diff", old, new, "--json", job).data
     pod = data["jobs"][str(job)]["roles"]["worker"]["pod"]
-    assert [v["path"] for v in pod] == ["pod.queue", "pod.labels.team"]
+    assert [v["path"] for v in pod] == ["pod.queue", "pod.metadata.labels.team"]
     assert shell.process("diff", new, new, "--exit-code", job).code == 0
 
 

@@ -294,7 +294,7 @@ tasks:
 
 def test_why_marks_what_the_policy_refuses(shell: Shell) -> None:
     """Of a chain only the value that is refused."""
-    policy = "job_may: {}\npod:\n  defaults: {queue: team}\n  job_may: [shm]\n"
+    policy = "job_may: {}\npod:\n  defaults: {queue: team}\n  set: [shm]\n"
     shell.root({"playbooks/policy.yaml": policy})
     shell.job("pod: {queue: mine, shm: 1Gi}")
     argv = ("--dry-run", "job.yaml", "--root", "cluster", "--why")
@@ -327,7 +327,8 @@ tasks:
         ("barrir.retries", "did you mean 'barrier'?"),
         ("barrier.retries.x", "did you mean 'barrier.retries'?"),
         ("barrier", "begin a path with an id and a keyword"),
-        ("pod.grace", "docs/reference/pod.md lists the settings of Pods"),
+        ("pod.spec.toleration", "did you mean 'tolerations'?"),
+        ("pod.grace", "docs/pod.md shows the settings of Pods"),
         ("", "no such setting: "),
     ],
 )
@@ -906,18 +907,18 @@ def test_commands_that_yaml_reads_otherwise(shell: Shell, written: str, hint: st
 
 def test_a_refused_setting_of_pods_is_marked(shell: Shell) -> None:
     """It is not shown as set: not in text, not in JSON, and a comparison leaves it out."""
-    policy = "job_may: {}\npod: {job_may: [shm, queue], bounds: {shm: {max: 1Gi}}}\n"
+    policy = "job_may: {}\npod: {set: [shm, queue], max: {shm: 1Gi}}\n"
     root = shell.root({"playbooks/policy.yaml": policy})
-    job = shell.job("pod: {shm: 64Gi, queue: a, labels: {a: b}}")
+    job = shell.job("pod: {shm: 64Gi, queue: a, metadata: {labels: {a: b}}}")
     said = shell.process("--dry-run", "--root", root, job, env={"COLUMNS": "200"})
     settings = "".join(said.out.split()).split("pod.")[1:4]
     marks = {each.partition("=")[0]: ",refused" in each for each in settings}
-    assert marks == {"queue": False, "labels": True, "shm": True}
+    assert marks == {"queue": False, "metadata.labels.a": True, "shm": True}
     pod = shell.process("--dry-run", "--json", "--root", root, job).data["roles"]["worker"]["pod"]
     assert {key: setting.get("refused") for key, setting in pod.items()} == {
         "shm": True,
         "queue": None,
-        "labels": True,
+        "metadata.labels.a": True,
     }
     diff = shell.process("diff", "built-in", root, job, env={"COLUMNS": "200"}).out
     assert 'pod.shm: "64Gi" → (none)' in diff

@@ -63,9 +63,9 @@ def test_a_quota_accepts_the_pods(shell: Shell, engine: str) -> None:
 
 def test_the_command_line_is_above_the_job(shell: Shell) -> None:
     """An option replaces what the job sets, and joins its mappings."""
-    pod = "extras: {pairun: {pod: {queue: a, node_selector: {zone: a}, shm: 1Gi}}}\n"
+    pod = "extras: {pairun: {pod: {queue: a, spec: {nodeSelector: {zone: a}}, shm: 1Gi}}}\n"
     job = shell.file("pod.yaml", shell.job_text + pod)
-    argv = ("manifest", job, "--engine", "job", "--queue", "b", "--node-selector", "gpu=a100")
+    argv = ("manifest", job, "--engine", "job", "--set=queue=b", "--set=spec.nodeSelector.gpu=a100")
     *_, workload = documents(shell(*argv, *ARGS))
     assert workload["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "b"
     [template] = pods_in(workload)
@@ -118,7 +118,7 @@ def test_the_image_may_be_set_for_good(shell: Shell, monkeypatch: pytest.MonkeyP
         ("--kubernetes-version", "new"),
         ("--namespace", "A"),
         ("--gpu-resource", "gpu"),
-        ("--app-uid", "-1"),
+        ("--set", "spec.containers.app.securityContext.runAsUser=-1"),
         ("--log-host-path", "logs"),
         ("--service-account", "a b"),
         ("--user", "a/b"),

@@ -17,7 +17,6 @@ from pairun.contract.arguments import arguments_schema
 from pairun.diagnose.classes import CLASSES
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.keywords import KEYWORDS
-from pairun.playbook.pod.table import POD_SETTINGS
 
 ROOT = pathlib.Path(__file__).parents[2]
 BANNED = re.compile(
@@ -47,13 +46,11 @@ def _parser(name: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, s
 
 
 def _tables() -> Iterator[tuple[str, str]]:
-    """What the code knows of ids, keywords, settings, classes and modules."""
+    """What the code knows of ids, keywords, classes and modules."""
     for id_, kind in CATALOGUE.items():
         yield id_, f"{kind.title}. {kind.advice}"
     for keyword in KEYWORDS.values():
         yield f"keyword {keyword.name}", keyword.meaning
-    for setting in POD_SETTINGS.values():
-        yield f"pod {setting.key}", setting.meaning
     for name, each in CLASSES.items():
         yield f"class {name}", f"{each.meaning}. {each.advice}"
     content = Content([built_in_root()])

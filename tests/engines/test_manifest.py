@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pairun.base.durations import parse_seconds
 from pairun.base.records import replace
-from pairun.engines.manifest.choices import ENGINES, Object, Options
+from pairun.engines.manifest.choices import ENGINES, Engine, Object, Options
 from pairun.engines.manifest.objectnames import default_name, short
 from pairun.engines.manifest.objects import make_objects
 from pairun.engines.manifest.retries import counted, failure_rules
@@ -34,8 +34,8 @@ from pairun.module import Secret
 from pairun.openpai.framework import job_from_framework, make_framework, with_statuses
 from pairun.playbook.document.reading import Node, node_of, read_text
 from pairun.playbook.document.scalars import js_text
-from pairun.playbook.pod.layering import COMMAND_LINE, PodSettings, pod_settings
-from pairun.playbook.pod.table import Engine
+from pairun.playbook.podfragment import COMMAND_LINE, PodSettings, pod_settings
+from pairun.playbook.podschema import pod_mistakes
 from pairun.playbook.policy import Policy
 from pairun.playbook.rules import Rules
 from pairun.report.exitcodes import pod_failure_policy
@@ -91,10 +91,16 @@ NOWHERE = Place(Source("--flag", COMMAND_LINE, ""), 0, 0)
 ANYTHING = Policy(Node({}, NOWHERE))
 
 
+def app_fields(**fields: Any) -> dict[str, Any]:
+    """Pod settings with fields of the user's container."""
+    return {"spec": {"containers": [{"name": "app", **fields}]}}
+
+
 def settings_of(job: Job, pod: dict[str, Any]) -> dict[str, PodSettings]:
     """Settings of the Pods of every role, as a person's options set them."""
     problems = Problems()
     given = node_of(pod, NOWHERE)
+    assert list(pod_mistakes(given)) == []
     settings = {
         r.name: pod_settings(ANYTHING, None, given, r.name, [], problems) for r in job.roles
     }
@@ -230,7 +236,7 @@ def test_the_api_token_is_in_init_alone(engine: Engine) -> None:
 def test_both_containers_of_a_pod(engine: Engine) -> None:
     """What a Pod of OpenPAI promises its containers."""
     job = job_of(without_first_role())
-    uid = {"security": {"run_as_user": 1000}}
+    uid = app_fields(securityContext={"runAsUser": 1000})
     chosen = options(job, engine, uid, gpu_resource="amd.com/gpu", grace_s={"worker": 9.5})
     pod = next(pods_in(make_objects(job, chosen)))
     init, app = pod["initContainers"][0], pod["containers"][0]
@@ -323,7 +329,9 @@ def test_the_network_and_the_logs_of_the_node(engine: Engine) -> None:
     assert plain.get("hostNetwork", False) is on_node
     assert folders == (["/var/log/pai"] if on_node else [])
     other = next(
-        pods_in(made(ONE, engine, pod={"host_network": not on_node}, log_host_path="/logs"))
+        pods_in(
+            made(ONE, engine, pod={"spec": {"hostNetwork": not on_node}}, log_host_path="/logs")
+        )
     )
     assert other.get("hostNetwork", False) is not on_node
     assert [v["hostPath"]["path"] for v in other["volumes"] if "hostPath" in v] == ["/logs"]

@@ -8,16 +8,24 @@ from typing import Any
 import pytest
 from kubernetes import client  # type: ignore[import-untyped]
 
+from pairun.engines.manifest.choices import Engine
 from pairun.engines.manifest.objects import make_objects
-from pairun.playbook.pod.table import Engine
-from tests.engines.test_manifest import ONE, TEXT, completion, job_of, options, without_first_role
+from tests.engines.test_manifest import (
+    ONE,
+    TEXT,
+    app_fields,
+    completion,
+    job_of,
+    options,
+    without_first_role,
+)
 
 SCALARS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "bool": (bool,)}
 TOLERANT = completion(3, 2, "extras: {gangAllocation: false}\nsecrets: {token: abcdef}\n").replace(
     "    commands", "    taskRetryCount: 2\n    commands"
 )
 
-APP_IS_ROOT = {"security": {"run_as_user": 0}}
+APP_IS_ROOT = app_fields(securityContext={"runAsUser": 0})
 
 
 def strict(value: Any, type_: str, at: str) -> Any:

@@ -223,7 +223,7 @@ def test_restricted_pods(node: Node, pairun: Run, runtime_image: str, debian: st
     """Both phases run without root, capabilities and new privileges, and share the volume."""
     text = yaml.safe_dump(job(debian, chief=(1, SERVER), worker=(2, WHO + CLIENT)), sort_keys=False)
     argv = ("submit", "-", "--engine", "pod", "--name", "gang", "--image", runtime_image,
-            "--pod-security", "restricted", "--wait")  # fmt: skip
+            "--set", "pod_security=restricted", "--wait")  # fmt: skip
     pairun(*argv, stdin=text)
     said = pairun("logs", "gang", "--role", "worker")
     assert "1000 CapEff: 0000000000000000 NoNewPrivs: 1 Seccomp: 2" in said

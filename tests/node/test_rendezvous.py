@@ -13,6 +13,7 @@ from tests.node.test_frameworks import NAME as OPENPAI_JOB
 from tests.node.test_frameworks import Jobs
 
 WORKERS = 4
+UID = "--set=spec.containers.app.securityContext.runAsUser=1000"
 TASKS = ("chief-0", *(f"worker-{i}" for i in range(WORKERS)))
 FOUND = "all {} tasks have found each other"
 ROLE_BINDING = "pairun-init"
@@ -181,7 +182,7 @@ def test_one_runs_a_task_for_others(node: Node, make: Make) -> None:
 def test_a_verdict_fails_all(node: Node, manifests: Manifests) -> None:
     """One instance of a role finds that the image does not exist, and all of them say so."""
     absent = job("127.0.0.1:5000/lab/absent:1", chief=(1, "true"), worker=(3, "true"))
-    node.apply(*manifests("pod", absent, "--host-network"))
+    node.apply(*manifests("pod", absent, "--set=spec.hostNetwork=true"))
     ended = {name: node.ended(f"{JOB}-{name}") for name in TASKS[:4]}
     for name, each in ended.items():
         state = each.state("init")
@@ -192,7 +193,7 @@ def test_a_verdict_fails_all(node: Node, manifests: Manifests) -> None:
 
 
 @pytest.mark.usefixtures("controller")
-@pytest.mark.parametrize("network", ["--host-network", "--no-host-network"])
+@pytest.mark.parametrize("network", ["--set=spec.hostNetwork=true", "--set=spec.hostNetwork=false"])
 def test_without_rights_on_pods(node: Node, make: Make, network: str) -> None:
     """The barrier looks at the Framework, says why, and the commands still wait for each other."""
     node.revoke(ROLE_BINDING)
@@ -227,7 +228,7 @@ def test_a_pod_that_comes_again(node: Node, make: Make) -> None:
 
     It took over what init knew, though it is another user.
     """
-    objects = make("pod", "--app-uid", "1000", chief=(1, TO_THE_END), worker=(2, STAYS_ONCE))
+    objects = make("pod", UID, chief=(1, TO_THE_END), worker=(2, STAYS_ONCE))
     node.apply(*objects)
     name = f"{JOB}-worker-1"
     node.wait_for_file("again")

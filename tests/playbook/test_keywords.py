@@ -157,7 +157,7 @@ def test_words_of_other_tools_get_the_pairun_word(desk: Desk, word: str) -> None
     ("pairun", "id_"),
     [
         ("pod: {env: {A: b}}", "PR209"),
-        ("pod: {environment: {A: b}}", "PR201"),
+        ("pod: {environment: {A: b}}", "PR209"),
         ("pod: {roles: {worker: {env: {A: b}}}}", "PR209"),
         ("runtime: [{patch: user_command, environment: {A: b}}]", "PR402"),
     ],

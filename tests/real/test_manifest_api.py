@@ -32,12 +32,13 @@ def manifest(job: str, engine: str, *more: str) -> str:
 
 
 OLD = ("--kubernetes-version", "1.20")
+UID = "--set=spec.containers.app.securityContext.runAsUser=1000"
 CASES = [
     ("hello.yaml", "framework", OLD),
     ("two-roles.yaml", "framework", OLD),
     ("hello.yaml", "job", OLD),
     ("hello.yaml", "pod", OLD),
-    ("two-roles.yaml", "pod", (*OLD, "--app-uid", "1000", "--host-network", "--log-host-path=/l")),
+    ("two-roles.yaml", "pod", (*OLD, UID, "--set=spec.hostNetwork=true", "--log-host-path=/l")),
 ]
 
 

@@ -35,7 +35,7 @@ OVERRIDES = [
     "pod: {queue: 5}",
     "pod: {shmm: 1}",
     "pod: {roles: {other: {queue: a}}}",
-    "pod: {security: {privileged: true}}",
+    "pod: {spec: {hostNetwork: true}}",
 ]
 PLUGINS = [
     "- {plugin: gitt}\n",

@@ -49,7 +49,7 @@ def confine(template: Object, role: Role, options: Options) -> None:
     spec, uid = template["spec"], app_uid(role, options)
     shared = spec.setdefault("securityContext", {})
     shared["runAsNonRoot"] = True
-    shared["runAsUser"] = uid
+    shared["runAsUser"] = uid or shared.get("runAsUser", UID)
     shared.setdefault("fsGroup", uid)
     shared.setdefault("seccompProfile", {"type": "RuntimeDefault"})
     for container in (*spec["initContainers"], *spec["containers"]):

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from pairun.engines.manifest.choices import ENGINES, Object
+from pairun.engines.manifest.choices import ENGINES, Engine, Object
 from pairun.engines.manifest.hived import SPEC
 from pairun.engines.manifest.objects import make_objects
 from pairun.errors import PairunError, Problems
-from pairun.playbook.pod.table import Engine
 from tests.engines.manifest.test_podvalues import pods_in
 from tests.engines.test_manifest import TEXT, job_of, options
 
@@ -126,7 +125,7 @@ def test_what_hived_would_refuse(extras: str, message: str) -> None:
 def test_a_cluster_without_hived_is_warned_of() -> None:
     """Nobody places such Pods there; a scheduler's name says that the cluster has it."""
     job = job_of(hived(f"{{taskRoles: {{{PS}}}}}"))
-    for pod, count in ((None, 1), ({"scheduler_name": "hived"}, 0)):
+    for pod, count in ((None, 1), ({"spec": {"schedulerName": "hived"}}, 0)):
         problems = Problems()
         make_objects(job, options(job, "jobset", pod), problems)
         assert sum("HiveD's scheduler" in p.message for p in problems) == count

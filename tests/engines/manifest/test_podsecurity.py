@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from pairun.engines.manifest.choices import ENGINES, Object
+from pairun.engines.manifest.choices import ENGINES, Engine, Object
 from pairun.engines.manifest.objects import make_objects
 from pairun.errors import PairunError
 from pairun.job.jobfile import load_job
-from pairun.playbook.pod.table import Engine
 from tests.engines.manifest.test_podvalues import pods_in
-from tests.engines.test_manifest import JOBS, ONE, TEXT, job_of, options
+from tests.engines.test_manifest import JOBS, ONE, TEXT, app_fields, job_of, options
 
 PLAIN = TEXT.replace(", infiniband: true", "")
 VOLUMES = {
@@ -138,17 +137,37 @@ def test_real_jobs_under_the_profile_restricted(engine: Engine) -> None:
 
 
 Row = tuple[dict[str, Any], str]
+SIDECAR = {"name": "side", "image": "side:1", "securityContext": {"privileged": True}}
 TOO_MUCH: list[Row] = [
-    ({"host_network": True}, "forbids hostNetwork"),
-    ({"host_ipc": True}, "forbids hostIPC"),
-    ({"security": {"privileged": True}}, "forbids containers.*.securityContext.privileged"),
-    ({"security": {"capabilities": {"add": ["SYS_PTRACE"]}}}, "SYS_PTRACE"),
-    ({"security": {"seccomp": "Unconfined"}}, "seccompProfile.type: Unconfined"),
-    ({"security": {"apparmor": "Unconfined"}}, "Unconfined"),
-    ({"security": {"run_as_user": 0}}, "forbids securityContext.runAsUser"),
-    ({"security": {"allow_privilege_escalation": True}}, "allowPrivilegeEscalation"),
-    ({"security": {"run_as_non_root": False}}, "runAsNonRoot"),
-    ({"volumes": [{"name": "a", "hostPath": {"path": "/a"}}]}, "volumes.*.hostPath"),
+    ({"spec": {"hostNetwork": True}}, "forbids hostNetwork"),
+    ({"spec": {"hostIPC": True}}, "forbids hostIPC"),
+    ({"spec": {"hostPID": True}}, "forbids hostPID"),
+    (
+        app_fields(securityContext={"privileged": True}),
+        "forbids containers.*.securityContext.privileged",
+    ),
+    (app_fields(securityContext={"capabilities": {"add": ["SYS_PTRACE"]}}), "SYS_PTRACE"),
+    (
+        {"spec": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}}},
+        "seccompProfile.type: Unconfined",
+    ),
+    (app_fields(securityContext={"appArmorProfile": {"type": "Unconfined"}}), "Unconfined"),
+    (app_fields(securityContext={"runAsUser": 0}), "runAsUser"),
+    (app_fields(securityContext={"allowPrivilegeEscalation": True}), "allowPrivilegeEscalation"),
+    (app_fields(securityContext={"runAsNonRoot": False}), "runAsNonRoot"),
+    (app_fields(securityContext={"procMount": "Unmasked"}), "procMount: Unmasked"),
+    (
+        app_fields(securityContext={"seLinuxOptions": {"type": "spc_t"}}),
+        "seLinuxOptions.type: spc_t",
+    ),
+    (app_fields(ports=[{"containerPort": 80, "hostPort": 80}]), "hostPort"),
+    (
+        {"spec": {"securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}}},
+        "sysctls",
+    ),
+    ({"spec": {"volumes": [{"name": "a", "hostPath": {"path": "/a"}}]}}, "volumes.*.hostPath"),
+    ({"spec": {"volumes": [{"name": "a", "nfs": {"path": "/", "server": "s"}}]}}, "volumes.*"),
+    ({"spec": {"initContainers": [SIDECAR]}}, "initContainers.*.securityContext.privileged"),
 ]
 
 
@@ -192,5 +211,10 @@ def test_a_log_folder_of_the_node_under_baseline() -> None:
 def test_baseline_allows_some_capabilities() -> None:
     """It forbids fewer than restricted."""
     job = job_of(ONE)
-    pod = {"pod_security": "baseline", "security": {"capabilities": {"add": ["CHOWN"]}}}
+    pod = {
+        "pod_security": "baseline",
+        **app_fields(
+            securityContext={"capabilities": {"add": ["CHOWN"]}, "seLinuxOptions": {"level": "s0"}}
+        ),
+    }
     assert make_objects(job, options(job, "pod", pod))

@@ -2,34 +2,85 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
-from pairun.engines.manifest.choices import ENGINES, Object
+from pairun.engines.manifest.choices import ENGINES, Engine, Object
 from pairun.engines.manifest.objects import make_objects
-from pairun.errors import PairunError, Problems
-from pairun.playbook.pod.table import POD_SETTINGS, Engine
+from pairun.errors import PairunError, Place, Problems, Source
+from pairun.playbook.document.checking import PLAYBOOK_IDS
+from pairun.playbook.document.reading import node_of
+from pairun.playbook.drafts import merged
+from pairun.playbook.podfragment import by_name, listed
+from pairun.playbook.podkeys import FIELDS, moved_keys
 from tests.conftest import SHARED
-from tests.engines.test_manifest import ONE, TEXT, job_of, options
+from tests.engines.test_manifest import NOWHERE, ONE, TEXT, app_fields, job_of, options
 from tests.engines.test_manifest_openapi import strict
 
 CRD = SHARED / "kubernetes" / "jobset-crd.yaml"
 APP, INIT = "spec.containers.0", "spec.initContainers.0"
-SKIPPED = {
-    # they change how others are written, and have tests of their own
-    "queue_system", "pod_security", "hived_skus", "volumes.hostPath",
-}  # fmt: skip
+SPREAD_OUT = {
+    "requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}}
+    ]
+}
+GPU_TAINT = {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}
+ZONES = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+DATA = {"name": "data", "persistentVolumeClaim": {"claimName": "imagenet"}}
+MOUNT = {"name": "data", "mountPath": "/data", "readOnly": True}
+OLD: dict[str, dict[str, Any]] = {
+    "scheduler_name": {"scheduler_name": "volcano"},
+    "labels": {"labels": {"team": "vision"}},
+    "annotations": {"annotations": {"sidecar": "no"}},
+    "priority_class": {"priority_class": "high"},
+    "node_selector": {"node_selector": {"gpu": "a100"}},
+    "affinity": {"affinity": {"podAntiAffinity": SPREAD_OUT}},
+    "tolerations": {"tolerations": [GPU_TAINT]},
+    "topology_spread": {"topology_spread": [ZONES]},
+    "runtime_class": {"runtime_class": "nvidia"},
+    "host_network": {"host_network": True},
+    "host_ipc": {"host_ipc": True},
+    "shm": {"shm": "16Gi"},
+    "security.run_as_user": {"security": {"run_as_user": 1000}},
+    "security.run_as_group": {"security": {"run_as_group": 1000}},
+    "security.fs_group": {"security": {"fs_group": 1000}},
+    "security.run_as_non_root": {"security": {"run_as_non_root": True}},
+    "security.seccomp": {"security": {"seccomp": "RuntimeDefault"}},
+    "security.seccomp of a file": {"security": {"seccomp": "localhost/a.json"}},
+    "security.apparmor": {"security": {"apparmor": "RuntimeDefault"}},
+    "security.apparmor of a node": {"security": {"apparmor": "localhost/strict"}},
+    "security.capabilities.add": {"security": {"capabilities": {"add": ["IPC_LOCK"]}}},
+    "security.capabilities.drop": {"security": {"capabilities": {"drop": ["NET_RAW"]}}},
+    "security.privileged": {"security": {"privileged": True}},
+    "security.allow_privilege_escalation": {"security": {"allow_privilege_escalation": False}},
+    "security.read_only_root": {"security": {"read_only_root": True}},
+    "resources.requests": {"resources": {"requests": {"cpu": "500m", "memory": "64Mi"}}},
+    "resources.limits": {"resources": {"limits": {"rdma/hca": 1, "ephemeral-storage": "20Gi"}}},
+    "init_resources.requests": {"init_resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}},
+    "init_resources.limits": {"init_resources": {"limits": {"cpu": 1, "memory": "1Gi"}}},
+    "image_pull_policy": {"image_pull_policy": "IfNotPresent"},
+    "volumes": {"volumes": [DATA]},
+    "volumes.hostPath": {"volumes": [{"name": "data", "hostPath": {"path": "/data"}}]},
+    "mounts": {"volumes": [DATA], "mounts": [MOUNT]},
+    "active_deadline": {"active_deadline": "12h"},
+    "ttl_after_finished": {"ttl_after_finished": "24h"},
+    "suspend": {"suspend": True},
+    "queue": {"queue": "research"},
+    "pod_group": {"pod_group": {"system": "volcano"}},
+}
+"""Each setting of pairun 0.3, as its documentation had it."""
 IN_POD: dict[str, tuple[str, Any]] = {
     "scheduler_name": ("spec.schedulerName", "volcano"),
     "labels": ("metadata.labels.team", "vision"),
     "annotations": ("metadata.annotations.sidecar", "no"),
     "priority_class": ("spec.priorityClassName", "high"),
     "node_selector": ("spec.nodeSelector", {"gpu": "a100"}),
-    "affinity": ("spec.affinity", POD_SETTINGS["affinity"].example),
-    "tolerations": ("spec.tolerations", POD_SETTINGS["tolerations"].example),
+    "affinity": ("spec.affinity", {"podAntiAffinity": SPREAD_OUT}),
+    "tolerations": ("spec.tolerations", [GPU_TAINT]),
     "topology_spread": ("spec.topologySpreadConstraints.0.topologyKey", "zone"),
     "runtime_class": ("spec.runtimeClassName", "nvidia"),
     "host_network": ("spec.hostNetwork", True),
@@ -40,7 +91,15 @@ IN_POD: dict[str, tuple[str, Any]] = {
     "security.fs_group": ("spec.securityContext.fsGroup", 1000),
     "security.run_as_non_root": (f"{APP}.securityContext.runAsNonRoot", True),
     "security.seccomp": ("spec.securityContext.seccompProfile", {"type": "RuntimeDefault"}),
+    "security.seccomp of a file": (
+        "spec.securityContext.seccompProfile",
+        {"type": "Localhost", "localhostProfile": "a.json"},
+    ),
     "security.apparmor": (f"{APP}.securityContext.appArmorProfile", {"type": "RuntimeDefault"}),
+    "security.apparmor of a node": (
+        f"{APP}.securityContext.appArmorProfile",
+        {"type": "Localhost", "localhostProfile": "strict"},
+    ),
     "security.capabilities.add": (f"{APP}.securityContext.capabilities.add", ["IPC_LOCK"]),
     "security.capabilities.drop": (f"{APP}.securityContext.capabilities.drop", ["NET_RAW"]),
     "security.privileged": (f"{APP}.securityContext.privileged", True),
@@ -54,14 +113,11 @@ IN_POD: dict[str, tuple[str, Any]] = {
     "init_resources.requests": (f"{INIT}.resources.requests", {"cpu": "100m", "memory": "128Mi"}),
     "init_resources.limits": (f"{INIT}.resources.limits", {"cpu": "1", "memory": "1Gi"}),
     "image_pull_policy": (f"{INIT}.imagePullPolicy", "IfNotPresent"),
-    "volumes": ("spec.volumes.-1", {"name": "data", "persistentVolumeClaim": {"claimName": "imagenet"}}),
-    "mounts": (
-        f"{APP}.volumeMounts.-1",
-        {"name": "data", "mountPath": "/data", "readOnly": True},
-    ),
-}  # fmt: skip
+    "volumes": ("spec.volumes.-1", DATA),
+    "volumes.hostPath": ("spec.volumes.-1.hostPath.path", "/data"),
+    "mounts": (f"{APP}.volumeMounts.-1", MOUNT),
+}
 """Where a setting comes out in a Pod of every engine, and the value there."""
-EXAMPLES = {"annotations": {"sidecar": "no"}}
 IN_WORKLOAD: dict[str, dict[Engine, tuple[str, Any] | str]] = {
     "queue": {
         "framework": "PR780",
@@ -93,13 +149,15 @@ IN_WORKLOAD: dict[str, dict[Engine, tuple[str, Any] | str]] = {
 
 
 def setting_of(key: str) -> dict[str, Any]:
-    """``extras.pairun.pod`` with one setting: the example of the table."""
-    value: Any = EXAMPLES.get(key, POD_SETTINGS[key].example)
-    for name in reversed(key.split(".")):
-        value = {name: value}
-    pod: dict[str, Any] = value
-    if key == "mounts":
-        pod |= setting_of("volumes")
+    """A setting of 0.3 as a fragment: as the error for each of its keys says to write it."""
+    old = node_of(OLD[key], Place(Source("old.yaml", "job", ""), 1, 1))
+    rest, problems = moved_keys(old, PLAYBOOK_IDS)
+    layers = [rest.plain()]
+    for problem in problems:
+        assert problem.hint is not None
+        layers.append(yaml.safe_load(f"{{{problem.hint.removeprefix('write ')}}}"))
+    named = [by_name(node_of(layer, NOWHERE), Problems()) for layer in layers]
+    pod: dict[str, Any] = listed(functools.reduce(merged, named).plain())
     return pod
 
 
@@ -151,8 +209,11 @@ def known_to(schema: dict[str, Any], value: Any, path: str) -> None:
 
 
 def test_the_table_is_tested_whole() -> None:
-    """A new setting has a row here, too."""
-    assert {*IN_POD, *IN_WORKLOAD, *SKIPPED} == POD_SETTINGS.keys()
+    """Each setting of 0.3 has a row."""
+    assert {*IN_POD, *IN_WORKLOAD} == OLD.keys()
+    assert {key.partition(" of ")[0] for key in OLD} >= {
+        key for key in FIELDS if key not in ("resources", "security.capabilities")
+    }
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -185,39 +246,44 @@ def test_a_setting_of_a_workload(key: str, engine: Engine) -> None:
     assert at(workload, path) == value or value is None
 
 
-def test_what_pairun_sets_itself_stays() -> None:
-    """A label, a volume or a mount point of pairun's own is refused by name."""
-    pod = {
-        "labels": {"pairun/role": "other"},
-        "annotations": {"rest-server/port-scheduling-spec": "{}"},
-        "volumes": [
-            {"name": "dshm", "emptyDir": {}},
-            {"name": "two", "emptyDir": {}, "configMap": {"name": "x"}},
-        ],
-        "mounts": [
-            {"name": "two", "mountPath": "/a"},
-            {"name": "two", "mountPath": "/usr/local/pai/x"},
-            {"name": "two", "mountPath": "/a/"},
-        ],
-    }
-    job, problems = job_of(ONE), Problems()
+def test_a_mount_point_is_free() -> None:
+    """Pairun's own paths and those of storages are taken."""
+    mounts = [{"name": "data", "mountPath": p} for p in ("/a", "/usr/local/pai/x", "/mnt/store")]
+    volumes = {"volumes": [DATA], "containers": [{"name": "app", "volumeMounts": mounts}]}
+    job, problems = job_of(f"{ONE}extras: {{storages: [{{name: store}}]}}\n"), Problems()
     with pytest.raises(PairunError):
-        make_objects(job, options(job, "pod", pod), problems)
+        make_objects(job, options(job, "pod", {"spec": volumes}), problems)
     assert sorted(p.message for p in problems.errors) == [
-        "'pairun/role' in 'labels' is reserved for pairun",
-        "'rest-server/port-scheduling-spec' in 'annotations' is reserved for pairun",
-        "the volume 'two' cannot be mounted at '/usr/local/pai/x'",
-        "the volume 'two' must have one kind",
-        "the volume name 'dshm' is reserved for pairun",
-        "two volumes at one mount point: '/a'",
+        "a volume cannot be mounted at '/usr/local/pai/x'",
+        "two volumes at one mount point: '/mnt/store'",
     ]
+
+
+def test_a_fragment_adds_containers_and_variables() -> None:
+    """The user's container stays the first one; Kubernetes expands variables of the fragment."""
+    env = [{"name": "MODE", "value": "$(OTHER)"}]
+    side = {"name": "proxy", "image": "proxy:1", "restartPolicy": "Always"}
+    pod = {
+        "spec": {
+            "containers": [{"name": "app", "env": env}],
+            "initContainers": [side],
+            "serviceAccountName": "trainer",
+        }
+    }
+    job = job_of(ONE)
+    [template] = pods_in(make_objects(job, options(job, "job", pod))[-1])
+    spec = template["spec"]
+    assert [c["name"] for c in spec["containers"]] == ["app"]
+    assert [c["name"] for c in spec["initContainers"]] == ["init", "proxy"]
+    assert spec["containers"][0]["env"][-1] == env[0]
+    assert spec["serviceAccountName"] == "trainer"
 
 
 def test_a_request_beyond_the_limit() -> None:
     """The API server refuses it, so it is an error with the setting's line."""
     job = job_of(ONE)
     pod = {
-        "resources": {"requests": {"cpu": "1500m", "memory": "64Mi"}},
+        **app_fields(resources={"requests": {"cpu": "1500m", "memory": "64Mi"}}),
         "init_resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}},
     }
     with pytest.raises(PairunError) as refused:
@@ -244,7 +310,7 @@ def test_apparmor_is_a_field_from_1_30_on(
 ) -> None:
     """Before it is an annotation; a Framework keeps it, as its controller knows no such field."""
     job = job_of(ONE)
-    pod = {"security": {"apparmor": "localhost/strict"}}
+    pod = setting_of("security.apparmor of a node")
     workload = make_objects(job, options(job, engine, pod, version=version))[-1]
     [template] = pods_in(workload)
     profile = template["spec"]["containers"][0].get("securityContext", {}).get("appArmorProfile")
@@ -260,14 +326,11 @@ def test_apparmor_is_a_field_from_1_30_on(
         ({"ttl_after_finished": "1h"}, (1, 21)),
         (
             {
-                "topology_spread": [
-                    {
-                        "maxSkew": 1,
-                        "topologyKey": "zone",
-                        "whenUnsatisfiable": "DoNotSchedule",
-                        "minDomains": 2,
-                    }
-                ]
+                "spec": {
+                    "topologySpreadConstraints": [
+                        {**ZONES, "whenUnsatisfiable": "DoNotSchedule", "minDomains": 2}
+                    ]
+                }
             },
             (1, 27),
         ),

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from pairun.engines.manifest.choices import ENGINES
+from pairun.engines.manifest.choices import ENGINES, Engine
 from pairun.engines.manifest.objects import make_objects
 from pairun.errors import PairunError
-from pairun.playbook.pod.table import Engine
 from tests.engines.manifest.test_podvalues import pods_in
 from tests.engines.test_manifest import ONE, TEXT, job_of, options
 
@@ -95,7 +94,7 @@ def test_a_group_of_pods(
     group: dict[str, Any], version: str, mark: str, key: str, scheduler: str, engine: Engine
 ) -> None:
     """The group is made before the Pods, and each Pod names it."""
-    objects = made(ONE, engine, {"pod_group": group, "priority_class": "high"})
+    objects = made(ONE, engine, {"pod_group": group, "spec": {"priorityClassName": "high"}})
     [made_group] = [o for o in objects if o["kind"] == "PodGroup"]
     assert made_group["apiVersion"] == version
     assert made_group["spec"] == {"minMember": 1}
@@ -111,6 +110,6 @@ def test_the_size_of_a_group_and_its_queue() -> None:
     [group] = [o for o in made(TEXT, "jobset", pod) if o["kind"] == "PodGroup"]
     assert group["spec"] == {"minMember": 4, "queue": "a"}
     pod["pod_group"]["min_member"] = 2  # type: ignore[index]
-    pod["scheduler_name"] = "mine"
+    pod["spec"] = {"schedulerName": "mine"}
     *_, group, workload = made(TEXT, "jobset", pod)
     assert [p["spec"]["schedulerName"] for p in pods_in(workload)] == ["mine", "mine"]
