@@ -3,51 +3,34 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import Any
 
 from pairun.errors import PairunError, Place, Problems, Source, did_you_mean
 from pairun.playbook.document.checking import Ids
 from pairun.playbook.document.reading import Node, node_of, read_text
 from pairun.playbook.drafts import merged
-from pairun.playbook.podfragment import COMMAND_LINE, by_name, listed
-from pairun.playbook.podkeys import flow
+from pairun.playbook.podfragment import APP, COMMAND_LINE, by_name, listed
+from pairun.playbook.podkeys import FIELDS, flow
 from pairun.playbook.podschema import DEFAULTS_SCHEMA, pod_mistakes, split_path
 
 _REMOVED = {
-    "--queue": "queue=VALUE",
-    "--scheduler-name": "spec.schedulerName=VALUE",
-    "--priority-class": "spec.priorityClassName=VALUE",
+    **{
+        f"--{key.replace('_', '-')}": f"{FIELDS.get(key, key)}=VALUE"
+        for key in ("queue", "scheduler_name", "priority_class", "runtime_class", "shm",
+                    "image_pull_policy", "pod_security")
+    },
     "--node-selector": "spec.nodeSelector.VALUE",
     "--toleration": "spec.tolerations=[VALUE]",
-    "--runtime-class": "spec.runtimeClassName=VALUE",
-    "--shm": "shm=VALUE",
-    "--image-pull-policy": "spec.containers.app.imagePullPolicy=VALUE",
     "--init-requests": "init_resources.requests.VALUE",
     "--init-limits": "init_resources.limits.VALUE",
-    "--app-uid": "spec.containers.app.securityContext.runAsUser=VALUE",
-    "--pod-security": "pod_security=VALUE",
+    "--app-uid": f"{APP}.securityContext.runAsUser=VALUE",
     "--host-network": "spec.hostNetwork=true",
     "--no-host-network": "spec.hostNetwork=false",
     "--suspend": "suspend=true",
     "--no-suspend": "suspend=false",
-}
+}  # fmt: skip
 """The options of pairun 0.3, and what stands for each."""
 _USAGE = Ids("PR801", "PR801", "PR801")
-
-
-class _Removed(argparse.Action):
-    """Notes the use of an option that is gone."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: str | Sequence[Any] | None,
-        option: str | None = None,
-    ) -> None:
-        gone = [*(getattr(namespace, self.dest, None) or ()), (option, values)]
-        setattr(namespace, self.dest, gone)
 
 
 def add_pod_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,8 +39,10 @@ def add_pod_arguments(parser: argparse.ArgumentParser) -> None:
                         help="a setting of the Pods, such as spec.priorityClassName=high; "
                         "overrides the job's (docs/pod.md)")  # fmt: skip
     for option, new in _REMOVED.items():
-        parser.add_argument(option, action=_Removed, nargs=None if "VALUE" in new else 0,
-                            dest="removed", help=argparse.SUPPRESS)  # fmt: skip
+        how: dict[str, Any] = {"action": "append_const", "const": option}
+        if "VALUE" in new:
+            how = {"action": "append", "type": f"{option}={{}}".format}
+        parser.add_argument(option, **how, dest="removed", help=argparse.SUPPRESS)
 
 
 def given_settings(args: argparse.Namespace) -> Node | None:
@@ -70,8 +55,9 @@ def given_settings(args: argparse.Namespace) -> Node | None:
         PairunError: a path or a value is invalid, or an option is one of 0.3.
     """
     problems = Problems()
-    for option, value in args.removed or ():
-        word = _toleration(value) if option == "--toleration" else str(value)
+    for given in args.removed or ():
+        option, _, value = given.partition("=")
+        word = _toleration(value) if option == "--toleration" else value
         new = _REMOVED[option].replace("VALUE", word)
         quoted = f"'{new}'" if "[" in new else new
         problems.error("PR801", f"{option} is gone", hint=f"write --set {quoted}")

@@ -348,10 +348,10 @@ _RESERVED_NAMES: Mapping[str, tuple[frozenset[str], tuple[str, ...]]] = {
 
 
 def _check_reserved(root: Node, problems: Problems) -> None:
-    for path, hint in _RESERVED.items():
+    for path, instead in _RESERVED.items():
         for _, node in found(root, path):
             place = node.key or node.place
-            problems.error("PR783", f"'pod.{path}' is reserved for pairun", place, hint)
+            problems.error("PR783", f"'pod.{path}' is reserved for pairun", place, instead)
     for path, (names, beginnings) in _RESERVED_NAMES.items():
         for _, listed_names in found(root, path):
             for name, node in listed_names.items():
@@ -372,9 +372,9 @@ def _check_volumes(root: Node, problems: Problems) -> None:
         for _, mount in found(root, f"spec.{kind}.*.volumeMounts.*"):
             mounted = mount.get("name")
             if mounted is not None and mounted.value not in volumes:
-                hint = did_you_mean(str(mounted.value), volumes)
                 message = f"there is no volume '{mounted.value}' to mount"
-                problems.error("PR783", message, mount.place, hint)
+                near = did_you_mean(str(mounted.value), volumes)
+                problems.error("PR783", message, mount.place, near)
 
 
 # --- sizes ---------------------------------------------------------------------------------------

@@ -31,7 +31,8 @@ FIELDS: Mapping[str, str] = {
     "security.run_as_non_root": f"{_APP}.securityContext.runAsNonRoot",
     "security.seccomp": "spec.securityContext.seccompProfile",
     "security.apparmor": f"{_APP}.securityContext.appArmorProfile",
-    "security.capabilities": f"{_APP}.securityContext.capabilities",
+    "security.capabilities.add": f"{_APP}.securityContext.capabilities.add",
+    "security.capabilities.drop": f"{_APP}.securityContext.capabilities.drop",
     "security.privileged": f"{_APP}.securityContext.privileged",
     "security.allow_privilege_escalation": f"{_APP}.securityContext.allowPrivilegeEscalation",
     "security.read_only_root": f"{_APP}.securityContext.readOnlyRootFilesystem",
@@ -137,10 +138,18 @@ _ELEMENTS = {
 """The field that 0.3 compared with the texts of a bound."""
 
 
+_CLOSED = ("security.privileged", "security.capabilities.add")
+"""What only its own name permitted in 0.3."""
+_VOLUMES = ("configMap", "emptyDir", "persistentVolumeClaim", "secret")
+
+
 def _paths(key: str) -> list[str]:
-    if key == "volumes.hostPath":
-        return ["spec.volumes.*.hostPath"]
-    below = [path for old, path in FIELDS.items() if old == key or old.startswith(f"{key}.")]
+    """The paths that permit what a name permitted in 0.3."""
+    if key in ("volumes", "volumes.hostPath"):
+        kinds = _VOLUMES if key == "volumes" else ("hostPath",)
+        return [f"spec.volumes.*.{kind}" for kind in kinds]
+    open_keys = (k for k in FIELDS if k.startswith(f"{key}.") and k not in _CLOSED)
+    below = [FIELDS[k] for k in ([key] if key in FIELDS else open_keys)]
     section, _, rest = key.partition(".")
     return below or [f"{FIELDS[section]}.{rest}" if section in FIELDS else key]
 

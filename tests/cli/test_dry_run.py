@@ -328,7 +328,7 @@ tasks:
         ("barrier.retries.x", "did you mean 'barrier.retries'?"),
         ("barrier", "begin a path with an id and a keyword"),
         ("pod.spec.toleration", "did you mean 'tolerations'?"),
-        ("pod.grace", "docs/pod.md shows the settings of Pods"),
+        ("pod.grace", "known here: hived_skus, init_resources, metadata"),
         ("", "no such setting: "),
     ],
 )

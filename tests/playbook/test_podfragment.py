@@ -354,6 +354,14 @@ POLICIES = [
         f"write set: [queue, spec.nodeSelector, spec.volumes.*.hostPath, {APP}.resources.limits]",
     ),
     (
+        "job_may: [volumes, security.capabilities, security.privileged]",
+        "error",
+        "'pod.job_may' is a key of pairun 0.3",
+        "write set: [spec.volumes.*.configMap, spec.volumes.*.emptyDir, "
+        "spec.volumes.*.persistentVolumeClaim, spec.volumes.*.secret, "
+        f"{APP}.securityContext.capabilities.drop, {APP}.securityContext.privileged]",
+    ),
+    (
         "bounds: {shm: {max: 64Gi}, resources.limits: {max: {cpu: 32}}}",
         "error",
         "'pod.bounds' is a key of pairun 0.3",

@@ -75,7 +75,7 @@ class _Rule(NamedTuple):
 _BOTH, _RESTRICTED = ("baseline", "restricted"), ("restricted",)
 _VOLUMES = frozenset(
     {"name", "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image",
-     "persistentVolumeClaim", "projected", "secret"}
+     "hostPath", "persistentVolumeClaim", "projected", "secret"}
 )  # fmt: skip
 _SYSCTLS = frozenset(
     {"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_unprivileged_port_start",
@@ -83,63 +83,41 @@ _SYSCTLS = frozenset(
      "net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_keepalive_intvl",
      "net.ipv4.tcp_keepalive_probes"}
 )  # fmt: skip
-
-_NO_TEXT = frozenset({"", None})
-_SELINUX_TYPES = _NO_TEXT | {
-    "container_t", "container_init_t", "container_kvm_t", "container_engine_t"
-}  # fmt: skip
-
-
-def _not_true(value: object) -> bool:
-    return value is not True
-
-
-def _is_confined(profile: object) -> bool:
-    return profile != "Unconfined"
-
-
-def _never(_: object) -> bool:
-    return False
-
-
-def _in_each_container(
-    profiles: tuple[str, ...], field: str, allows: Callable[[Any], bool]
-) -> Iterator[_Rule]:
-    for kind in ("containers", "initContainers"):
-        yield _Rule(profiles, f"{kind}.*.{field}", allows)
-
-
+_SELINUX_TYPES = frozenset(
+    {"", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"}
+)
+_Checks = tuple[tuple[tuple[str, ...], str, Callable[[Any], bool]], ...]
+_HOST = ("hostNetwork", "hostIPC", "hostPID")
+_IN_CONTAINERS: _Checks = (
+    (_BOTH, "ports.*.hostPort", lambda port: not port),
+    (_BOTH, "securityContext.privileged", lambda value: value is not True),
+    (_BOTH, "securityContext.procMount", lambda value: value == "Default"),
+    (("baseline",), "securityContext.capabilities.add.*", _BASELINE_CAPABILITIES.__contains__),
+    (_RESTRICTED, "securityContext.capabilities.add.*", _RESTRICTED_CAPABILITIES.__contains__),
+    (_RESTRICTED, "securityContext.allowPrivilegeEscalation", lambda value: value is not True),
+    (_RESTRICTED, "securityContext.runAsNonRoot", lambda value: value is not False),
+)
+_IN_BOTH: _Checks = (
+    (_BOTH, "seccompProfile.type", lambda value: value != "Unconfined"),
+    (_BOTH, "appArmorProfile.type", lambda value: value != "Unconfined"),
+    (_BOTH, "seLinuxOptions.type", _SELINUX_TYPES.__contains__),
+    (_BOTH, "seLinuxOptions.user", lambda value: not value),
+    (_BOTH, "seLinuxOptions.role", lambda value: not value),
+    (_RESTRICTED, "runAsUser", bool),
+)
+"""Fields of ``securityContext``, of a container and of the Pod."""
+_KINDS = ("containers.*.", "initContainers.*.")
 _RULES = (
-    _Rule(_BOTH, "hostNetwork", _not_true),
-    _Rule(_BOTH, "hostIPC", _not_true),
-    _Rule(_BOTH, "hostPID", _not_true),
-    _Rule(_BOTH, "volumes.*.hostPath", _never),
-    _Rule(_RESTRICTED, "volumes.*", lambda volume: volume.keys() <= {*_VOLUMES, "hostPath"}),
+    *(_Rule(_BOTH, key, lambda value: value is not True) for key in _HOST),
+    _Rule(_BOTH, "volumes.*.hostPath", lambda _: False),
+    _Rule(_RESTRICTED, "volumes.*", lambda volume: volume.keys() <= _VOLUMES),
     _Rule(_BOTH, "securityContext.sysctls.*.name", _SYSCTLS.__contains__),
-    _Rule(_BOTH, "securityContext.seccompProfile.type", _is_confined),
-    _Rule(_BOTH, "securityContext.appArmorProfile.type", _is_confined),
-    _Rule(_RESTRICTED, "securityContext.runAsUser", bool),
+    *(_Rule(who, kind + field, allows) for kind in _KINDS for who, field, allows in _IN_CONTAINERS),
     *(
-        _Rule(_BOTH, f"{at}securityContext.seLinuxOptions.{key}", allowed.__contains__)
-        for at in ("", "containers.*.", "initContainers.*.")
-        for key, allowed in (("user", _NO_TEXT), ("role", _NO_TEXT), ("type", _SELINUX_TYPES))
+        _Rule(who, f"{at}securityContext.{field}", allows)
+        for at in ("", *_KINDS)
+        for who, field, allows in _IN_BOTH
     ),
-    *_in_each_container(_BOTH, "ports.*.hostPort", lambda port: not port),
-    *_in_each_container(_BOTH, "securityContext.privileged", _not_true),
-    *_in_each_container(_BOTH, "securityContext.procMount", lambda mount: mount == "Default"),
-    *_in_each_container(_BOTH, "securityContext.seccompProfile.type", _is_confined),
-    *_in_each_container(_BOTH, "securityContext.appArmorProfile.type", _is_confined),
-    *_in_each_container(
-        ("baseline",), "securityContext.capabilities.add.*", _BASELINE_CAPABILITIES.__contains__
-    ),
-    *_in_each_container(
-        _RESTRICTED, "securityContext.capabilities.add.*", _RESTRICTED_CAPABILITIES.__contains__
-    ),
-    *_in_each_container(_RESTRICTED, "securityContext.allowPrivilegeEscalation", _not_true),
-    *_in_each_container(
-        _RESTRICTED, "securityContext.runAsNonRoot", lambda value: value is not False
-    ),
-    *_in_each_container(_RESTRICTED, "securityContext.runAsUser", bool),
 )
 
 
