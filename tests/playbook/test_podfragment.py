@@ -330,6 +330,10 @@ def test_quantities(text: object, number: float | None) -> None:
     assert quantity(text) == number
 
 
+CLAIMS = ", ".join(
+    f"spec.volumes.*.{kind}"
+    for kind in ("configMap", "emptyDir", "persistentVolumeClaim", "secret")
+)
 POLICIES = [
     ("set: [quue]", "warning", "there is no setting 'quue' of Pods", "did you mean 'queue'?"),
     ("set: [spec.toleration]", "warning", "there is no setting 'spec.toleration'", "tolerations"),
@@ -357,9 +361,7 @@ POLICIES = [
         "job_may: [volumes, security.capabilities, security.privileged]",
         "error",
         "'pod.job_may' is a key of pairun 0.3",
-        "write set: [spec.volumes.*.configMap, spec.volumes.*.emptyDir, "
-        "spec.volumes.*.persistentVolumeClaim, spec.volumes.*.secret, "
-        f"{APP}.securityContext.capabilities.drop, {APP}.securityContext.privileged]",
+        f"write set: [{CLAIMS}, {APP}.securityContext.capabilities.drop, {APP}.securityContext.privileged]",
     ),
     (
         "bounds: {shm: {max: 64Gi}, resources.limits: {max: {cpu: 32}}}",
