@@ -439,7 +439,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR903",
         "a variable may be unset",
-        "The user command runs with nounset: use ${NAME:-}. What an image sets, no review sees.",
+        "The user command runs with nounset: use ${NAME:-}. pairun does not know what an image sets.",
     ),
     (
         "PR904",
@@ -511,16 +511,6 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "Give each its own path; the second replaces or refuses what the first has written.",
     ),
     (
-        "PR928",
-        "a character that only looks like ASCII",
-        "Editors and web pages make typographic quotes, dashes and spaces; write the plain character.",
-    ),
-    (
-        "PR929",
-        "a plugin that does nothing",
-        "Its parameters ask for nothing: give those that do, or remove the plugin.",
-    ),
-    (
         "PR930",
         "a parameter that the plugin spec does not declare",
         "Declare it under parameters.properties, or correct its name; see docs/modules.md.",
@@ -539,6 +529,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "PR933",
         "a size that lacks a unit",
         "Write the unit, as in 16Gi or 512Mi: a size without one is in bytes.",
+    ),
+    (
+        "PR935",
+        "a mistake in a shell script",
+        "ShellCheck found it (pip install 'pairun[lint]'); its page on the code explains it.",
     ),
 )
 

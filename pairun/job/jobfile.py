@@ -10,7 +10,6 @@ from pairun.errors import PairunError, Problems
 from pairun.formats.jsyaml import JS
 from pairun.formats.stored import framework_in, job_source, load_input, user_of
 from pairun.formats.yarn_looks import is_mixture, is_yarn
-from pairun.job.checks.characters import check_characters
 from pairun.job.checks.dialects import ambiguous_scalars, check_dialects
 from pairun.job.checks.extras import check_extras
 from pairun.job.checks.references import (
@@ -137,7 +136,6 @@ def read_job(
     check_dialects(ambiguous_scalars(node, dialect), dialect, problems)
     check_schema(node, problems)
     check_extras(node, problems)
-    check_characters(node, problems)
     if not isinstance(node.value, dict):
         return None, problems
     prerequisites = read_prerequisites(node, problems)

@@ -15,9 +15,7 @@ from pairun.formats.stored import load_input
 from pairun.host.worlds import ReviewContext
 from pairun.job.checks.destinations import destination_warnings
 from pairun.job.checks.gracetime import grace_warnings, torchrun_warnings
-from pairun.job.checks.idleplugins import idle_plugin_warnings
 from pairun.job.checks.surprises import job_warnings
-from pairun.job.checks.variables import variable_warnings
 from pairun.job.hiding import hide_lines
 from pairun.job.jobfile import read_input
 from pairun.job.model import Job, Role
@@ -181,10 +179,7 @@ def review_loaded(
             try:
                 plan = _plan_role(layers, job, role, settings, problems, vault)
                 problems.extend(grace_warnings(plan, settings.grace))
-                others = settings.plain or settings.init_plugins is not None
-                problems.extend(variable_warnings(plan, other_settings=others))
                 problems.extend(destination_warnings(plan, layers.content))
-                problems.extend(idle_plugin_warnings(plan, layers.content))
                 tasks[role.name] = _verdicts(plan, layers.content, settings)
                 plans.append(plan)
             except PairunError as e:

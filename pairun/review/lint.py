@@ -222,7 +222,8 @@ class _Linter:
         problems = Problems()
         problems.extend(review.problems)
         for plan in review.plans:
-            problems.extend(self._syntax.check(scripts_of_plan(plan)))
+            others = review.settings.plain or review.settings.init_plugins is not None
+            problems.extend(self._syntax.check(scripts_of_plan(plan, other_settings=others)))
         return problems
 
 

@@ -12,7 +12,7 @@ import pytest
 from pairun.errors import Place, Problem, Source
 from pairun.job.scripts import Script, node_lines
 from pairun.playbook.document.reading import Node, read_text
-from pairun.review.shellscripts import scripts_of_file, scripts_of_plan
+from pairun.review.shellscripts import Checked, scripts_of_file, scripts_of_plan
 from pairun.review.shellsyntax import ShellSyntax
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash
 pytestmark = needs_bash
 
 
-def _script(text: str, *, secret: bool = False) -> Script:
+def _script(text: str, *, secret: bool = False) -> Checked:
     node = Node(text, Place(Source("f", "job", text), 1, 1))
-    return Script(name="the script", text=text, lines=tuple(node_lines(node)), secret=secret)
+    return Checked(Script("the script", text, tuple(node_lines(node)), secret))
 
 
 def _problems(text: str) -> list[Problem]:
@@ -90,12 +90,31 @@ def test_no_message_quotes_a_secret() -> None:
 
 def test_a_machine_without_bash(tmp_path: Path) -> None:
     """A note in place of an error; also where it does not answer."""
-    absent = ShellSyntax(str(tmp_path / "bash"))
+    absent = ShellSyntax(str(tmp_path / "bash"), str(tmp_path / "shellcheck"))
     assert list(absent.check([_script("if"), _script("if"), _script("fi")])) == []
     (note,) = absent.unread()
     assert (note.id, note.severity) == ("PR926", "warning")
     assert note.message.startswith("the syntax of 2 scripts was not checked")
     assert list(ShellSyntax().unread()) == []
+
+
+def test_shellcheck_reports_errors_and_no_style() -> None:
+    script = "for i in `seq 3`; do\n\tif [ $i=1 ]; then cd $i; fi\ndone"
+    (problem,) = _problems(script)
+    assert (problem.id, problem.severity) == ("PR935", "warning")
+    assert "(SC2077)" in problem.message
+    assert problem.place is not None
+    assert script.split("\n")[problem.place.line - 1][problem.place.column - 1 :].startswith("=1")
+
+
+def test_shellcheck_reads_no_script_with_a_secret() -> None:
+    assert list(ShellSyntax().check([_script("if [ $i=hunter2 ]; then a; fi", secret=True)])) == []
+
+
+def test_without_shellcheck_bash_alone_checks(tmp_path: Path) -> None:
+    bash_alone = ShellSyntax(shellcheck=str(tmp_path / "shellcheck"))
+    assert list(bash_alone.check([_script("if [ $i=1 ]; then a; fi")])) == []
+    assert list(bash_alone.unread()) == []
 
 
 def test_the_scripts_of_a_job(desk: Desk) -> None:

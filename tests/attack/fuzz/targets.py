@@ -17,7 +17,6 @@ from typing import NamedTuple
 import pairun
 from pairun.cli.main import main
 from pairun.errors import PairunError, Problems
-from pairun.formats.shell.reading import read_shell
 from pairun.handover.planreading import read_plan
 from pairun.handover.reader import read_inputs
 from pairun.openpai.exitspec import read_exit_spec
@@ -107,13 +106,6 @@ def _exit_spec(data: bytes, folder: Path) -> int:
     return 1 if problems.errors else 0
 
 
-def _script(data: bytes, folder: Path) -> int:
-    """Reads a shell script for its variables and characters."""
-    read = read_shell(data.decode("utf-8", "surrogateescape"))
-    print(len(read.unset()), len(read.bare))
-    return 0
-
-
 def _read(*paths: str) -> list[bytes]:
     return [(PROJECT / path).read_bytes() for path in paths]
 
@@ -162,9 +154,6 @@ TARGETS: Mapping[str, Target] = {
         _read("diagnosis/limits.yaml", "diagnosis/programs.yaml"), _root("diagnosis/site.yaml")
     ),
     "exit specs": Target([EXIT_SPEC], _exit_spec),
-    "shell scripts": Target(
-        _read(".ci/run"), _script, frozenset({0}), mutations=(by_bytes, by_lines)
-    ),
     "plans": Target(
         [(VOLUME / "runtime.d" / "plan.json").read_bytes()],
         _plan,
