@@ -120,9 +120,9 @@ class Person:
                 self.admin.create(pods, {"metadata": meta, "spec": {"containers": containers}})
             self.admin.merge(f"{pods}/{name}/status", {"status": {"phase": "Succeeded"}})
         if engine != "pod":
-            kind = ENGINES[engine]
+            workload = ENGINES[engine]
             sub = "" if engine == "framework" else "status"
-            path = self.admin.path(kind.version, kind.plural, "mnist", sub)
+            path = self.admin.path(workload.version, workload.plural, "mnist", sub)
             self.admin.merge(path, {"status": DONE[engine]})
 
     def clean(self) -> None:
