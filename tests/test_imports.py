@@ -145,7 +145,7 @@ def test_the_page_on_architecture_shows_every_room_in_this_order() -> None:
 
 def test_late_values_need_nothing_but_the_floor_and_jinja() -> None:
     """The user's container resolves expressions without YAML, schemas or the job protocol."""
-    files = ("template", "simple", "views", "places", "jinjacode", "sandbox")
+    files = ("template", "views", "places", "jinjacode", "sandbox")
     found = {
         n
         for file in files

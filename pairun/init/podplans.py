@@ -24,7 +24,7 @@ from pairun.module import Secret
 from pairun.net.apicredentials import NoApiServer, access_of_pod, read_token
 from pairun.openpai.environment import cluster_facts
 from pairun.openpai.podconfig import with_config_dir
-from pairun.openpai.startlayers import merged
+from pairun.openpai.startlayers import barrier_layer, merged
 from pairun.playbook.content import open_content
 from pairun.playbook.document.reading import read_file
 from pairun.playbook.effective import Layers
@@ -92,6 +92,7 @@ class PodPlans:
         problems = Problems()
         problems.extend(p for p in self.pod.problems if p.id not in _POD_WARNINGS)
         layer = self.env.get("PAIRUN_ENGINE_LAYER")
+        engine = merged(barrier_layer(self.env), read_file(layer, "engine") if layer else None)
         moved = self.pai_dir != DEFAULT_PAI_DIR
         plan = plan_role(
             self.layers,
@@ -100,7 +101,7 @@ class PodPlans:
             env={"init": self.env, "runtime": RUNTIME_ENV_UNKNOWN},
             cluster=cluster_facts(self._cluster) if self._cluster else CLUSTER_UNKNOWN,
             init_plugins=self.pod.init_plugins,
-            engine=merged(read_file(layer, "engine") if layer else None, self.pod.engine),
+            engine=merged(engine, self.pod.engine),
             user_extension=self.pod.user_extension,
             written=self._written,
             command=self.pod.command,

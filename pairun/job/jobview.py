@@ -11,12 +11,15 @@ from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
 
 
-def job_context(job: Job, role: Role, *, command: str | None = None) -> dict[str, Any]:
+def job_context(
+    job: Job, role: Role, *, gang: bool | None = None, command: str | None = None
+) -> dict[str, Any]:
     """A job, from the view of one of its roles, as plain data; secret values as `Secret`.
 
     Args:
         job: the job.
         role: the role.
+        gang: whether all tasks start together; as in the job by default.
         command: the user's command if the platform has rendered it (``USER_CMD``); rendered here
             by default. Secrets are inserted in both cases.
     """
@@ -26,7 +29,7 @@ def job_context(job: Job, role: Role, *, command: str | None = None) -> dict[str
         "name": job.name,
         "user": job.user,
         "virtual_cluster": job.virtual_cluster,
-        "gang": job.gang,
+        "gang": job.gang if gang is None else gang,
         "retry_count": job.retry_count,
         "role": {
             "name": role.name,

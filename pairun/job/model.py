@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections.abc import Mapping
 
+from pairun.base.cpulimit import CpuBudget
 from pairun.base.records import record
 from pairun.plan import FailurePolicy
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
+from pairun.playbook.expressions.template import MAX_SECONDS
 
 RUNTIME_PLUGIN = "com.microsoft.pai.runtimeplugin"
 """The key of a job's plugins in ``extras``, and the prefix of a prerequisite's plugin."""
@@ -169,6 +172,11 @@ class Job:
     node: Node
     text: str
     secrets_unknown: bool = False
+
+    @functools.cached_property
+    def budget(self) -> CpuBudget:
+        """The CPU time that its expressions may take together; each role adds 10 ms."""
+        return CpuBudget(MAX_SECONDS + 0.01 * len(self.roles))
 
     @property
     def framework_name(self) -> str:

@@ -16,7 +16,7 @@ from pairun.playbook.compiling import compile_phase
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
 from pairun.playbook.effective import Effective, Layers
-from pairun.playbook.expressions.views import Unknown
+from pairun.playbook.expressions.views import Partial, Unknown, work
 from pairun.playbook.initplugins import InitPlugins
 from pairun.playbook.inputs import PluginUse
 from pairun.playbook.values import CompileInputs
@@ -85,17 +85,8 @@ def plan_role(
     vault.add(secrets_of(job))
     uses, plugin_problems = collect(job, role)
     problems.extend(plugin_problems)
-    effective = layers.effective(
-        uses,
-        init_plugins=init_plugins,
-        engine=engine,
-        job=job.plugin_overrides,
-        user_extension=user_extension,
-        written=written,
-        problems=problems,
-    )
     facts = CompileInputs(
-        job=job_context(job, role, command=command),
+        job=job_context(job, role, gang=_gang(job, env["init"]), command=command),
         parameters=expression_parameters(job),
         cluster=cluster,
         env=env,
@@ -104,10 +95,25 @@ def plan_role(
         rewrite=rewrite,
     )
     phases: tuple[Phase, ...] = ("init", "runtime")
-    plans = {
-        phase: compile_phase(effective, phase, layers.content, facts, problems) for phase in phases
-    }
+    with work.charged_to(job.budget):
+        effective = layers.effective(
+            uses,
+            init_plugins=init_plugins,
+            engine=engine,
+            job=job.plugin_overrides,
+            user_extension=user_extension,
+            written=written,
+            problems=problems,
+        )
+        plans = {p: compile_phase(effective, p, layers.content, facts, problems) for p in phases}
     return RolePlan(job=job, role=role, uses=tuple(uses), effective=effective, plans=plans)
+
+
+def _gang(job: Job, env: Any) -> bool:
+    """Whether all tasks start together; the platform's variable decides if it is known."""
+    known = env.known if isinstance(env, Partial) else env
+    given = known.get("GANG_ALLOCATION") if isinstance(known, Mapping) else None
+    return job.gang if given is None else bool(given == "true")
 
 
 def secrets_of(job: Job) -> list[str]:

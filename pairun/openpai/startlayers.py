@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
-from pairun.errors import Place
+from pairun.errors import Place, Source
 from pairun.playbook.document.reading import Node, decode, load_bytes, node_of, read_text
+
+BARRIER = "PAIRUN_BARRIER"
+"""The variable with the barrier's backend."""
 
 
 def start_layer(file: str, name: str) -> Node:
@@ -18,6 +22,15 @@ def start_layer(file: str, name: str) -> Node:
     data = load_bytes(os.path.join(os.path.dirname(__file__), file))
     node = read_text(decode(data, name, "engine"))
     return node_of(node.plain(), Place(node.place.source, 0, 0))
+
+
+def barrier_layer(env: Mapping[str, str]) -> Node | None:
+    """The barrier's backend that an engine sets in the Pod's environment; None if it sets none."""
+    backend = env.get(BARRIER)
+    if not backend:
+        return None
+    operations = [{"patch": "barrier", "args": {"backend": backend}}]
+    return node_of({"init": operations}, Place(Source(BARRIER, "engine", ""), 0, 0))
 
 
 def merged(low: Node | None, high: Node | None) -> Node | None:

@@ -19,6 +19,7 @@ from pairun.inject.treereading import read_tree
 from pairun.inject.variables import RECORD
 from pairun.job.checks.gracetime import PodGrace
 from pairun.openpai.plainpod import read_plain_job, without_server_warnings
+from pairun.openpai.startlayers import BARRIER, barrier_layer, merged
 from pairun.playbook.effective import Layers
 from pairun.review.jobreview import JobReview, review_loaded
 from pairun.review.settings import Settings
@@ -84,8 +85,7 @@ def _review(
         settings,
         plain=True,
         grace=_grace(template, main),
-        engine=command_layer(env),
-        init_env={"PAIRUN_BARRIER": "pods"} if gang else {},
+        engine=merged(barrier_layer({BARRIER: "pods"} if gang else {}), command_layer(env)),
     )
     only = [role] if role else []
     review = review_loaded(config.file, job, problems, layers, only, plain, vault=vault)

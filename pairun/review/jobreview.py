@@ -234,7 +234,6 @@ def _plan_role(
     engine: Node | None = None
     if settings.plain:
         engine = merged(start_layer("plain_pod.yaml", "a plain Pod"), settings.engine)
-        init_env = dict(settings.init_env)
     else:
         platform, _ = platform_environment(job, role, 0, pod_uid="")
         init_env = {k: v for k, v in platform.items() if k not in _PER_INSTANCE and v}

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 
 from pairun.base.paths import DEFAULT_CONFIG_DIR, DEFAULT_PAI_DIR
-from pairun.base.records import field, record
+from pairun.base.records import record
 from pairun.errors import Problem, Problems
 from pairun.job.checks.gracetime import PodGrace
 from pairun.module import Phase
@@ -24,7 +24,6 @@ class Settings:
         init_plugins: the cluster's init plugins, which replace the init playbook's tasks; or None.
         plain: whether the job is a plain Pod.
         engine: what this Pod's engine changes, in addition to every plain Pod's changes; or None.
-        init_env: known variables of the init container.
         grace: the Pod's own grace time, which replaces the playbook's; None if unknown.
         phases: the phases to show.
         warnings: warnings about the settings themselves.
@@ -33,7 +32,6 @@ class Settings:
     init_plugins: InitPlugins | None = None
     plain: bool = False
     engine: Node | None = None
-    init_env: Mapping[str, str] = field(factory=dict)
     grace: PodGrace | None = None
     phases: tuple[Phase, ...] = PHASES
     warnings: tuple[Problem, ...] = ()

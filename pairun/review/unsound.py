@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pairun.base.cpulimit import CpuBudget
 from pairun.errors import Place, Problems
 from pairun.job.model import fc_name
 from pairun.job.unsound import plugin_uses, role_names, texts
 from pairun.playbook.document.reading import Node
 from pairun.playbook.effective import Layers
 from pairun.playbook.expressions.filecheck import check_expressions
+from pairun.playbook.expressions.template import MAX_SECONDS
+from pairun.playbook.expressions.views import work
 from pairun.playbook.inputs import PluginUse
 from pairun.playbook.podfragment import check_roles, places_of, pod_settings
 from pairun.playbook.podschema import pod_mistakes
@@ -31,14 +34,16 @@ def unsound_problems(document: Node, layers: Layers, settings: Settings) -> Prob
     uses = plugin_uses(document)
     overrides = document.at(("extras", "pairun"))
     everything, certain = Problems(), Problems()
-    effective = layers.effective(
-        uses, init_plugins=settings.init_plugins, job=overrides, problems=everything
-    )
+    with work.charged_to(CpuBudget(MAX_SECONDS)):
+        effective = layers.effective(
+            uses, init_plugins=settings.init_plugins, job=overrides, problems=everything
+        )
+        if overrides is not None:
+            check_expressions(overrides, certain)
     if overrides is not None:
         for phase, draft in effective.drafts.items():
             for task in draft.tasks():
                 check_task(task, phase, layers.content, everything)
-        check_expressions(overrides, certain)
         _check_pod(document, overrides, layers, certain)
     places = _certain_places(uses, overrides)
     # The ids of plugins depend on the role.

@@ -150,6 +150,16 @@ def test_an_override_that_cannot_be(shell: Shell, extras: str, id_: str, says: s
     refused(shell("--dry-run", shell.job(extras)), id_, says)
 
 
+def test_the_expressions_of_a_job_share_one_limit(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many expressions, each within the limit, are stopped together."""
+    monkeypatch.setattr("pairun.job.model.MAX_SECONDS", 0.05)
+    slow = "{{ range(10000) | map('string') | join | length }}"
+    tasks = ", ".join(f'{{append: , name: "{slow} {n}", cmd: {{argv: [a]}}}}' for n in range(60))
+    refused(shell("--dry-run", shell.job(f"runtime: [{tasks}]")), "PR304", "s of CPU time")
+
+
 GREET = "from pairun.module import CheckModule, arg, define\n\n@define\nclass {}(CheckModule):\n    x: int = arg('X.', default=1)\n"
 FOREVER = "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range(9999) %}{% endfor %}{% endfor %}{% endfor %}"
 USES = "phase: runtime\ntasks: [{name: N, greet: {}}]\n"

@@ -21,9 +21,11 @@ from pairun.handover.journal import read_journal
 from pairun.handover.logjournal import VARIABLE as LOG_JOURNAL
 from pairun.handover.logjournal import read_log
 from pairun.handover.planreading import load_plan
+from pairun.init.podplans import PodPlans
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook.document.reading import read_text
+from pairun.secrets.vault import Vault
 from tests.doors import DoorWatch
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -705,3 +707,22 @@ def test_a_key_that_a_plugin_folder_gets(init: Init, tmp_path: pathlib.Path) -> 
     script = task["on_exit"][0]["args"]["script"]
     secrets = json.loads((init.volume / "runtime.d/secrets.json").read_text())
     assert secrets["values"][script["$secret"]] == "set -o errexit\necho done\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "backend", "gang"),
+    [
+        ({}, "framework", True),
+        ({"GANG_ALLOCATION": "false"}, "framework", False),
+        ({"GANG_ALLOCATION": "true", "PAIRUN_BARRIER": "pods"}, "pods", True),
+    ],
+)
+def test_the_pods_environment_sets_the_barrier(
+    init: Init, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], backend: str, gang: bool
+) -> None:
+    """The engine sets the backend, and the platform whether all tasks start together."""
+    init.layer("init: []")
+    monkeypatch.setenv("PAIRUN_PAI_DIR", str(init.volume))
+    plans = PodPlans([], {**init.env, **given}, Vault())
+    barrier = next(t for t in plans.make().plans["init"].tasks() if t.id == "barrier")
+    assert (barrier.args["backend"], barrier.args["gang"]) == (backend, gang)

@@ -21,21 +21,21 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pairun.playbook.expressions.views import (
     MAX_RANGE,
     ListView,
-    MapView,
-    MissingView,
     TooMuch,
     UndefinedName,
     UnknownView,
     finalized,
     joined,
+    look_up,
     made,
     plain,
     three_valued,
+    word,
     work,
 )
 
 
-class _Undefined(StrictUndefined, MissingView):
+class _Undefined(StrictUndefined):
     """A name that does not exist."""
 
     __slots__ = ()
@@ -56,10 +56,6 @@ class _Root(_Undefined):
         super().__init__(hint, obj, name, made._undefined_exception)
 
 
-_STR_METHODS = frozenset(
-    {"split", "strip", "lstrip", "rstrip", "lower", "upper", "startswith", "endswith",
-     "splitlines", "removeprefix", "removesuffix"}
-)  # fmt: skip
 _LOOP = frozenset({"first", "index", "index0", "last", "length"})
 _FILTERS = frozenset(
     {"abs", "default", "d", "dictsort", "first", "float", "int", "items", "join", "last",
@@ -84,32 +80,14 @@ class SandboxEnvironment(ImmutableSandboxedEnvironment):
         return self._look_up(obj, argument, method=False)
 
     def _look_up(self, obj: Any, key: Any, *, method: bool) -> Any:
-        if isinstance(obj, UnknownView):
-            known = obj.unknown.children
-            if known is not None and key not in known:
-                return _undefined(f"{obj.path}.{key}", sorted(known))
-            return obj.child(str(key))
-        if isinstance(obj, MapView):
-            if key in obj.data or (obj.rest is not None and key not in obj.methods):
-                return obj[key]
-            if method and key in obj.methods:
-                return getattr(obj, key)
-            return _undefined(f"{obj.path}.{key}", list(obj.data))
         if isinstance(obj, Undefined):
             str(obj)  # raises with the path
-        if isinstance(obj, str) and method:
-            if key in _STR_METHODS:
-                return getattr(obj, key)
-            return _undefined(f"text.{key}", sorted(_STR_METHODS))
         if isinstance(obj, LoopContext) and key in _LOOP:
             return getattr(obj, key)
-        if isinstance(obj, Sequence | Mapping) and not (method and isinstance(obj, list)):
-            try:
-                return obj[key]
-            except (LookupError, TypeError):
-                path = getattr(obj, "path", "list")
-                return _undefined(f"{path}[{key}]", [])
-        return _undefined(f"{type(obj).__name__}.{key}", [])
+        try:
+            return look_up(obj, key, method=method)
+        except UndefinedName as e:
+            return _undefined(e.path, e.known)
 
     def call(self, context: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
         return made(super().call(context, function, *args, **kwargs))
@@ -142,7 +120,7 @@ def _bounded_range(*bounds: int) -> range:
 
 
 def _replace(text: str, old: str, new: str) -> str:
-    text, old, new = str(text), str(old), str(new)
+    text, old, new = word(text), word(old), word(new)
     work.spend(len(text) + text.count(old) * len(new))
     return text.replace(old, new)
 
@@ -159,7 +137,7 @@ _SHELL_NAME = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_
 
 def _expand(text: str, env: Mapping[str, str]) -> str:
     """Expand only ``$NAME``, ``${NAME}`` and a leading ``~``, as a shell does."""
-    text = re.sub(r"^~(?=/|$)", lambda _: env.get("HOME", "~"), str(text))
+    text = re.sub(r"^~(?=/|$)", lambda _: env.get("HOME", "~"), word(text))
     return _SHELL_NAME.sub(lambda name: env.get(name[1] or name[2], ""), text)
 
 
@@ -215,9 +193,12 @@ def _make_environment() -> SandboxEnvironment:
         "join": _join,
         "expand": _expand,
         "tojson": _to_json,
-        "quote": lambda value: shlex.quote(str(value)),
-        "basename": lambda value: os.path.basename(str(value)),
-        "dirname": lambda value: os.path.dirname(str(value)),
+        "quote": lambda value: shlex.quote(word(value)),
+        "basename": lambda value: os.path.basename(word(value)),
+        "dirname": lambda value: os.path.dirname(word(value)),
+        "lower": lambda value: word(value).lower(),
+        "upper": lambda value: word(value).upper(),
+        "trim": lambda value, chars=None: word(value).strip(chars),
         "string": lambda value: str(finalized(value)),
     }
     environment.filters = {n: _counted(f) for n, f in environment.filters.items()}

@@ -6,22 +6,25 @@
 - If an expression uses a secret, the result is a secret.
 - The result of an expression is data: it is never rendered again.
 
-Jinja's immutable sandbox evaluates them, and is imported only for those that are not simple. This
-file imports only low rooms: late values need it in the user's container, too.
+Jinja's immutable sandbox evaluates them. A dotted name, as in ``{{ a.b.c }}``, is looked up without
+it, because its import takes longer than the review of a job. This file imports only low rooms: late
+values need it in the user's container, too.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from pairun.base.cpulimit import CpuBudget, CpuLimitError
 from pairun.errors import PairunError, Place, Problem, did_you_mean
 from pairun.module import Secret
 from pairun.plan import Late
 from pairun.playbook.expressions.places import inside
-from pairun.playbook.expressions.simple import NotSimple, simple_condition, simple_text
 from pairun.playbook.expressions.views import (
     GLOBALS,
     MAX_TEXT,
@@ -32,12 +35,21 @@ from pairun.playbook.expressions.views import (
     TooMuch,
     UndefinedName,
     Unknown,
-    deadline,
+    look_up,
+    plain,
     work,
     wrap,
 )
 
 _BRANCHES = 64
+MAX_SECONDS = 2.0
+"""CPU time limit of all expressions of a job together, in seconds."""
+_LATE = CpuBudget(MAX_SECONDS)
+"""For the late values of this process, together."""
+
+_DOTTED = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*"
+_LOOKUP = re.compile(r"\{\{ *(" + _DOTTED + r") *\}\}")
+_BARE_LOOKUP = re.compile(f"({_DOTTED})")
 
 MISSING = {"secrets": "secrets are a job's: only the layer of a job, extras.pairun, can use them"}
 """The hint for a name that some layers have and others do not."""
@@ -70,9 +82,14 @@ def render(text: str, place: Place | None, scope: Scope) -> Any:
         PairunError: the expression is invalid, uses an undefined name, fails, or exceeds a limit.
     """
     _check_length(text, place)
-    return _evaluate_in_turn(
-        text, simple_text(text), lambda: _by_jinja(text, place, scope.statements), place, scope
-    )
+
+    def prepare() -> Prepared:
+        found = _looked_up(_LOOKUP, text, plain)
+        if found and found.names <= scope.names.keys():
+            return found
+        return _by_jinja(text, place, scope.statements)
+
+    return _evaluate(text, prepare, place, scope)
 
 
 def condition(text: str, place: Place | None, scope: Scope) -> bool | Late:
@@ -82,13 +99,14 @@ def condition(text: str, place: Place | None, scope: Scope) -> bool | Late:
         PairunError: as `render`.
     """
     _check_condition(text, place)
-    value = _evaluate_in_turn(
-        "{{ true if (" + text + ") else false }}",
-        simple_condition(text),
-        lambda: _condition_by_jinja(text, place),
-        place,
-        scope,
-    )
+
+    def prepare() -> Prepared:
+        found = _looked_up(_BARE_LOOKUP, text, bool)
+        if found and found.names <= scope.names.keys():
+            return found
+        return _condition_by_jinja(text, place)
+
+    value = _evaluate("{{ true if (" + text + ") else false }}", prepare, place, scope)
     if isinstance(value, Late):
         return value
     return value.reveal() == "true" if isinstance(value, Secret) else bool(value)
@@ -104,13 +122,16 @@ def check_text(text: str, place: Place | None) -> frozenset[str]:
         PairunError: one is invalid.
     """
     _check_length(text, place)
-    return (simple_text(text) or _by_jinja(text, place, statements=True)).names
+    with _bounded(text, place):
+        found = _looked_up(_LOOKUP, text, plain)
+        return (found or _by_jinja(text, place, statements=True)).names
 
 
 def check_condition(text: str, place: Place | None) -> frozenset[str]:
     """Compile the bare expression of a ``when``, as `check_text` does."""
     _check_condition(text, place)
-    return (simple_condition(text) or _condition_by_jinja(text, place)).names
+    with _bounded(text, place):
+        return (_looked_up(_BARE_LOOKUP, text, bool) or _condition_by_jinja(text, place)).names
 
 
 def resolve(late: Late, names: Mapping[str, Any]) -> Any:
@@ -125,7 +146,8 @@ def resolve(late: Late, names: Mapping[str, Any]) -> Any:
     """
     known = {k: _resolved(v, names) for k, v in late.vars.items()}
     scope = Scope({**names, **known})
-    value = render(late.template, None, scope)
+    with work.charged_to(work.budget or _LATE):
+        value = render(late.template, None, scope)
     if isinstance(value, Late):
         raise PairunError(
             Problem("PR305", f"{late.where}: still unknown: it depends on {value.because}")
@@ -156,6 +178,23 @@ def _check_condition(text: str, place: Place | None) -> None:
         )
 
 
+@functools.lru_cache(maxsize=4096)
+def _looked_up(form: re.Pattern[str], text: str, result: Callable[[Any], Any]) -> Prepared | None:
+    """A text that is one dotted name; None if it is anything else."""
+    match = form.fullmatch(text)
+    if match is None:
+        return None
+    first, *others = match[1].split(".")
+
+    def run(given: Mapping[str, Any]) -> Any:
+        value = given[first]
+        for name in others:
+            value = look_up(value, name, method=True)
+        return result(value)
+
+    return Prepared(run, True, frozenset({first}))
+
+
 def _by_jinja(text: str, place: Place | None, statements: bool) -> Prepared:
     from pairun.playbook.expressions.jinjacode import prepare
 
@@ -171,29 +210,31 @@ def _condition_by_jinja(text: str, place: Place | None) -> Prepared:
 # --- evaluating --------------------------------------------------------------------------------
 
 
-def _evaluate_in_turn(
-    text: str,
-    simple: Prepared | None,
-    by_jinja: Callable[[], Prepared],
-    place: Place | None,
-    scope: Scope,
-) -> Any:
-    """Evaluate without Jinja if the expression is simple, else with it."""
-    if simple is not None:
-        with contextlib.suppress(NotSimple):
-            return _evaluate(text, simple, place, scope)
-    return _evaluate(text, by_jinja(), place, scope)
+@contextlib.contextmanager
+def _bounded(text: str, place: Place | None) -> Iterator[None]:
+    """Stop an expression that costs too much.
+
+    The CPU time limit works between bytecodes, so single operations need limits, too.
+    """
+    work.done = 0
+    try:
+        with (work.budget or CpuBudget(MAX_SECONDS)).spend():
+            yield
+    except (CpuLimitError, TooMuch, MemoryError, OverflowError) as e:
+        why = str(e) or "more memory than there is"
+        raise PairunError(
+            Problem("PR304", f"the expression costs too much: {why}", inside(place, text))
+        ) from e
 
 
-def _evaluate(text: str, prepared: Prepared, place: Place | None, scope: Scope) -> Any:
+def _evaluate(text: str, prepare: Callable[[], Prepared], place: Place | None, scope: Scope) -> Any:
     state = State()
-    names = {n: v for n, v in scope.names.items() if n in prepared.names}
     outcomes: list[Any] = []
     waiting: list[list[bool]] = [[]]
     try:
-        work.done = 0
-        # Setting a timer takes longer than a simple expression.
-        with contextlib.nullcontext() if prepared.bounded else deadline():
+        with _bounded(text, place):
+            prepared = prepare()
+            names = {n: v for n, v in scope.names.items() if n in prepared.names}
             while waiting:
                 state.begin(waiting.pop())
                 outcomes.append(_once(prepared, names, state))
@@ -212,18 +253,7 @@ def _evaluate(text: str, prepared: Prepared, place: Place | None, scope: Scope) 
                 or did_you_mean(e.path.rpartition(".")[2], e.known or _top_names(e.path, scope)),
             )
         ) from e
-    except (TooMuch, MemoryError, OverflowError) as e:
-        why = str(e) or "more memory than there is"
-        raise PairunError(
-            Problem("PR304", f"the expression costs too much: {why}", inside(place, text))
-        ) from e
-    except (
-        ArithmeticError,
-        TypeError,
-        ValueError,
-        LookupError,
-        RecursionError,
-    ) as e:
+    except (ArithmeticError, TypeError, ValueError, LookupError, RecursionError) as e:
         why = "the reason is hidden because it may contain a secret" if state.secret else str(e)
         raise PairunError(
             Problem("PR305", f"the expression fails: {why}", inside(place, text))

@@ -8,13 +8,12 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pairun.base.cpulimit import CpuBudget
 from pairun.module import Secret
 from pairun.plan import Late
 
 MAX_TEXT = 1_000_000
 MAX_RANGE = 10_000
-MAX_SECONDS = 2.0
-"""CPU time limit of one expression, in seconds."""
 MAX_WORK = 16_000_000
 GLOBALS = frozenset({"range"})
 """Names that every expression can use."""
@@ -58,12 +57,6 @@ class UndefinedName(Exception):
         self.known = list(known)
 
 
-class MissingView:
-    """Jinja's view of a name that does not exist: its text raises `UndefinedName`."""
-
-    __slots__ = ()
-
-
 class Prepared(NamedTuple):
     """An expression, or a text with expressions, that can be evaluated.
 
@@ -71,13 +64,11 @@ class Prepared(NamedTuple):
         run: takes the names as the expression sees them, returns plain data.
         expression: whether it is one expression, whose value keeps its type.
         names: the names that it uses.
-        bounded: its time is proportional to its data, so it needs no limit.
     """
 
     run: Callable[[Mapping[str, Any]], Any]
     expression: bool
     names: frozenset[str]
-    bounded: bool = False
 
 
 class State:
@@ -104,26 +95,29 @@ class State:
         return self.taken[-1]
 
 
-@contextlib.contextmanager
-def deadline() -> Iterator[None]:
-    """Stop a slow expression; works between bytecodes, so single operations need limits, too."""
-    from pairun.base.cpulimit import CpuLimitError, cpu_limit
-
-    try:
-        with cpu_limit(MAX_SECONDS):
-            yield
-    except CpuLimitError as e:
-        raise TooMuch(str(e)) from e
-
-
 class TooMuch(Exception):
     """An expression exceeds its limits."""
 
 
 class Work:
-    """Counts the characters and elements that one evaluation creates."""
+    """Counts the characters and elements that one evaluation creates.
+
+    Attributes:
+        done: their number.
+        budget: the CPU time for the expressions of a job; None for one expression at a time.
+    """
 
     done = 0
+    budget: CpuBudget | None = None
+
+    @contextlib.contextmanager
+    def charged_to(self, budget: CpuBudget) -> Iterator[None]:
+        """Take the CPU time of every expression from one budget."""
+        before, self.budget = self.budget, budget
+        try:
+            yield
+        finally:
+            self.budget = before
 
     def spend(self, size: int) -> None:
         """Count a text or list of that length."""
@@ -168,12 +162,11 @@ def plain(value: Any) -> Any:
         raise NotKnown(value.unknown.because)
     if isinstance(value, MapView | dict):
         return {k: plain(v) for k, v in value.items()}
-    if isinstance(value, MissingView):
-        str(value)  # raises with the path
     if isinstance(value, str | int | float | bool | None):
         return value
     if isinstance(value, Sequence | Iterator):
         return [plain(v) for v in value]
+    str(value)  # a name that does not exist raises with its path
     raise TypeError(f"an expression must not return {type(value).__name__}")
 
 
@@ -261,15 +254,66 @@ class UnknownView:
     __index__ = __hash__ = __html__ = _fail
 
 
+def look_up(value: Any, key: Any, *, method: bool) -> Any:
+    """An entry of a value.
+
+    Args:
+        value: as an expression sees it.
+        key: the name or index of the entry.
+        method: whether the key may name a method: ``a.key``, not ``a['key']``.
+
+    Raises:
+        UndefinedName: there is none.
+    """
+    if isinstance(value, UnknownView):
+        known = value.unknown.children
+        if known is not None and key not in known:
+            raise UndefinedName(f"{value.path}.{key}", sorted(known))
+        return value.child(str(key))
+    if isinstance(value, MapView):
+        if key in value.data or (value.rest is not None and key not in value.methods):
+            return value[key]
+        if method and key in value.methods:
+            return getattr(value, key)
+        raise UndefinedName(f"{value.path}.{key}", list(value.data))
+    if isinstance(value, str) and method:
+        if key in _STR_METHODS:
+            return getattr(value, key)
+        raise UndefinedName(f"text.{key}", sorted(_STR_METHODS))
+    if isinstance(value, Sequence | Mapping) and not (method and isinstance(value, list)):
+        with contextlib.suppress(LookupError, TypeError):
+            return value[key]
+        raise UndefinedName(f"{getattr(value, 'path', 'list')}[{key}]", [])
+    raise UndefinedName(f"{type(value).__name__}.{key}", [])
+
+
+_STR_METHODS = frozenset(
+    {"split", "strip", "lstrip", "rstrip", "lower", "upper", "startswith", "endswith",
+     "splitlines", "removeprefix", "removesuffix"}
+)  # fmt: skip
+
+
 def finalized(value: Any) -> Any:
     """A value inside a text, as YAML would write it."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, MapView | ListView | dict | list):
-        return json.dumps(plain(value))
-    return value
+    if isinstance(value, str | int | float | UnknownView):
+        return value
+    return json.dumps(plain(value))
+
+
+def word(value: Any) -> str:
+    """The text of a single value; Python's text of any other may contain a memory address.
+
+    Raises:
+        TypeError: the value is a mapping, a list or no data.
+    """
+    if not isinstance(value, str | int | float | UnknownView | None):
+        str(value)  # a name that does not exist raises with its path
+        raise TypeError("only a single value is a text; use tojson or join for any other")
+    return str(value)
 
 
 def joined(texts: Iterable[Any]) -> str:

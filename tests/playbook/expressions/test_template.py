@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import resource
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from jinja2.meta import find_undeclared_variables
 
+from pairun.base.cpulimit import CpuBudget, CpuLimitError
 from pairun.errors import PairunError, Place, Problem, Source
 from pairun.module import Secret, reveal
 from pairun.plan import Late
@@ -21,7 +25,9 @@ from pairun.playbook.expressions.template import (
     render,
     resolve,
 )
-from pairun.playbook.expressions.views import Partial, Unknown
+from pairun.playbook.expressions.views import Partial, Unknown, work
+
+ROOT = Path(__file__).parents[3]
 
 NAMES: dict[str, Any] = {
     "n": 5,
@@ -82,6 +88,10 @@ def problem_of(text: str, *, statements: bool = True, when: bool = False) -> Pro
         ("{{ n }}{{ n }}", "55"),
         ("{{ yes }} {{ nothing }}.", "true ."),
         ("{{ numbers }}!", "[1, 2, 3]!"),
+        ("{{ numbers | map('string') }}!", '["1", "2", "3"]!'),
+        ("{{ yes | lower }} {{ nothing | upper }} {{ n | trim }}", "true NONE 5"),
+        ("{{n}}", 5),
+        ("{{ deep.a }}", {"b": [10, 20]}),
         ("{{ deep | tojson }}", '{"a": {"b": [10, 20]}, "with-dash": 1}'),
         ("{{ 'a b' | quote }}", "'a b'"),
         ("{{ '/a/b.c' | basename }}", "b.c"),
@@ -202,6 +212,17 @@ def test_the_caret_never_moves_to_a_neighbours_expression() -> None:
 @pytest.mark.parametrize(
     ("text", "id_"),
     [
+        ("{{ deep | lower }}", "PR305"),
+        ("{{ numbers | upper }}", "PR305"),
+        ("{{ [deep] | trim }}", "PR305"),
+        ("{{ deep | quote }}", "PR305"),
+        ("{{ deep | basename }}", "PR305"),
+        ("{{ text | replace('b', deep) }}", "PR305"),
+        ("{{ numbers | map('string') | lower }}", "PR305"),
+        ("a {{ text.upper }}", "PR305"),
+        ("a {{ deep.items }}", "PR305"),
+        ("a {{ range }}", "PR305"),
+        ("{{ nope | lower }}", "PR301"),
         ("{{ n", "PR302"),
         ("{{ }}", "PR302"),
         ("{{ 1 2 }}", "PR302"),
@@ -308,11 +329,45 @@ def test_a_runaway_expression_is_stopped(text: str) -> None:
 
 def test_nested_loops_end_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """What makes nothing and never ends is stopped after its seconds."""
-    monkeypatch.setattr("pairun.playbook.expressions.views.MAX_SECONDS", 0.2)
+    monkeypatch.setattr("pairun.playbook.expressions.template.MAX_SECONDS", 0.2)
     loops = "".join(f"{{% for a{i} in range(10000) %}}" for i in range(3)) + "{% endfor %}" * 3
     begun = time.process_time()
     assert problem_of(loops).id == "PR304"
     assert time.process_time() - begun < 4
+
+
+def test_all_expressions_of_a_job_share_one_budget() -> None:
+    """What one expression takes is not there for the next, whichever way it is evaluated."""
+    with work.charged_to(CpuBudget(0.2)):
+        ids = [problem_of("{% for a in range(9) %}" * 9 + "{% endfor %}" * 9).id]
+        ids += [problem_of(text).id for text in ("{{ n }}", "{{ n + 1 }}", "{{ text | upper }}")]
+        ids.append(problem_of("n > 3", when=True).id)
+    assert ids == ["PR304"] * 5
+    assert render("{{ n + 1 }}", None, scope()) == 6
+
+
+def test_work_that_catches_every_exception_is_stopped_all_the_same() -> None:
+    """Jinja catches exceptions while it evaluates constants."""
+    budget, stops = CpuBudget(0.01), 0
+    with pytest.raises(CpuLimitError), budget.spend():
+        while True:
+            try:
+                while True:
+                    pass
+            except CpuLimitError:
+                stops += 1
+                if stops == 2:
+                    raise
+
+
+def test_the_default_playbooks_need_no_jinja() -> None:
+    """The review of a job without expressions of its own does not import Jinja."""
+    code = (
+        "import sys\nfrom pairun.cli.main import main\n"
+        "assert main(['--dry-run', sys.argv[1]]) == 0\nassert 'jinja2' not in sys.modules\n"
+    )
+    job = ROOT / "examples" / "hello.yaml"
+    subprocess.run([sys.executable, "-c", code, job], check=True, capture_output=True)
 
 
 class Slow(dict[str, str]):
@@ -325,7 +380,7 @@ class Slow(dict[str, str]):
 
 def test_a_busy_machine_makes_no_expression_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only CPU time counts: waiting for the processor is no fault of the text."""
-    monkeypatch.setattr("pairun.playbook.expressions.views.MAX_SECONDS", 0.2)
+    monkeypatch.setattr("pairun.playbook.expressions.template.MAX_SECONDS", 0.2)
     assert render("{{ slow.a }}", None, scope(slow=Slow(a="there"))) == "there"
 
 
