@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from types import CodeType
 from typing import NamedTuple
 
-PACKAGES = ("idna", "jinja2", "markupsafe", "requests", "urllib3")
+PACKAGES = ("attr", "attrs", "idna", "jinja2", "markupsafe", "requests", "urllib3")
 """What pairun needs besides the standard library, in pure Python; requests guesses no encodings."""
 
 PARTS_LEFT_OUT = (

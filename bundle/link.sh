@@ -1,18 +1,18 @@
 # shellcheck shell=bash
 # pairun's own part: its Python modules compiled, and everything linked to one file; read by build.sh.
 
-# Jinja, requests and what they stand on, in the versions of pairun's lock, by their digests, into $PACKAGES.
+# attrs, Jinja, requests and what they stand on, in the versions of pairun's lock, by their digests, into $PACKAGES.
 install_packages() {
   local lock=$BUILD/packages.lock
-  awk '/^[a-z]/ { wanted = /^(idna|jinja2|markupsafe|requests|urllib3)==/ } wanted' "$ROOT/requirements.lock" >"$lock"
+  awk '/^[a-z]/ { wanted = /^(attrs|idna|jinja2|markupsafe|requests|urllib3)==/ } wanted' "$ROOT/requirements.lock" >"$lock"
   PACKAGES=$BUILD/packages-$(sha256sum <"$lock" | cut -c1-16)
   if [ ! -e "$PACKAGES/complete" ]; then
-    say "installing Jinja and requests"
+    say "installing attrs, Jinja and requests"
     [ -x "$BUILD/pip/bin/python" ] || quietly /usr/bin/python3 -m venv "$BUILD/pip"
     rm -rf "$PACKAGES"
     download "$BUILD/pip.log" "$BUILD/pip/bin/python" -m pip install --disable-pip-version-check --no-compile \
       --require-hashes --no-deps --only-binary :all: --target "$PACKAGES" -r "$lock" ||
-      download_failed "Jinja and requests" "$BUILD/pip.log" "renew the locks with make lock"
+      download_failed "attrs, Jinja and requests" "$BUILD/pip.log" "renew the locks with make lock"
     touch "$PACKAGES/complete"
   fi
 }

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, Protocol
 
-from pairun.base.records import field, record
+import attrs
+
 from pairun.contract.loading import ModuleFile
 from pairun.module import FailureKind, Phase
 
@@ -29,7 +30,7 @@ EXPAND = "{{ text | expand(env) }}"
 """The template of a `Late` text with variables that only the user's container has: ``$HOME/x``."""
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Late:
     """A value that is known only at run time.
 
@@ -45,10 +46,10 @@ class Late:
     because: str
     where: str = ""
     expression: bool = False
-    vars: Mapping[str, Any] = field(factory=dict)
+    vars: Mapping[str, Any] = attrs.field(factory=dict)
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Task:
     """One use of a module, resolved.
 
@@ -78,7 +79,7 @@ class Task:
     module: str
     args: Mapping[str, Any]
     when: Any = True
-    environment: Mapping[str, Any] = field(factory=dict)
+    environment: Mapping[str, Any] = attrs.field(factory=dict)
     retries: int = 0
     delay_s: float = DEFAULT_DELAY_S
     retry_on: tuple[FailureKind, ...] = DEFAULT_RETRY_ON
@@ -86,14 +87,14 @@ class Task:
     deadline_s: float | None = None
     failure_policy: FailurePolicy = "fail"
     run_on: RunOn = "all"
-    exit_codes: Mapping[str, int] = field(factory=dict)
+    exit_codes: Mapping[str, int] = attrs.field(factory=dict)
     on_exit: tuple[Task, ...] = ()
     events: tuple[Event, ...] = ()
     of_plugin: bool = False
     where: str = ""
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Group:
     """Tasks that run in parallel; fails if one of them fails."""
 
@@ -105,7 +106,7 @@ class Group:
 Step = Task | Group
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Plan:
     """A phase, ready to run.
 

@@ -10,7 +10,8 @@ import subprocess
 import time
 from collections.abc import Callable
 
-from pairun.base.records import record
+import attrs
+
 from tests.surroundings import GIVEN
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -23,7 +24,7 @@ BUILD_S = 3600.0
 Lab = Callable[..., str]
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Done:
     """A container that has ended.
 

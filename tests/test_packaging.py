@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-PRODUCT = {"jinja2", "jsonschema", "kubernetes", "pyyaml", "requests", "rich"}
+PRODUCT = {"attrs", "jinja2", "jsonschema", "kubernetes", "pyyaml", "requests", "rich"}
 
 
 def test_the_packages_of_the_product_are_its_dependencies() -> None:

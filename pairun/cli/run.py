@@ -7,7 +7,8 @@ import getpass
 import os
 import sys
 
-from pairun.base.records import replace
+import attrs
+
 from pairun.base.runfolders import RUNS
 from pairun.cli.options import add_color, add_roots, duration_s
 from pairun.cli.streams import give_up_stdout, say, unwritable
@@ -88,7 +89,7 @@ def _job(args: argparse.Namespace) -> Job:
     if unknown := list(unknown_secrets(job)):
         raise PairunError(*unknown)
     # A plugin needs its secrets to run, so an unknown secret in its parameters is an error.
-    return replace(job, secrets_unknown=False)
+    return attrs.evolve(job, secrets_unknown=False)
 
 
 def _print_recap(job: Job, outcome: RunOutcome, args: argparse.Namespace) -> None:

@@ -6,7 +6,8 @@ import argparse
 import json
 import sys
 
-from pairun.base.records import as_dict
+import attrs
+
 from pairun.cli.access import access_of, add_access
 from pairun.cli.following import add_follow_arguments, follow_job, follow_limits
 from pairun.cli.options import add_color
@@ -51,11 +52,11 @@ def run(args: argparse.Namespace) -> int:
 def _data(state: JobState) -> dict[str, object]:
     instances = []
     for each in state.instances:
-        data = as_dict(each)
+        data = attrs.asdict(each)
         del data["grace_s"]
         data["diagnosis"] = each.diagnosis or None
         instances.append({**data, "exit_code": each.exit_code})
-    return {"schema": SCHEMA, **as_dict(state), "instances": instances}
+    return {"schema": SCHEMA, **attrs.asdict(state), "instances": instances}
 
 
 def _print(state: JobState, args: argparse.Namespace) -> None:

@@ -11,9 +11,10 @@ import typing
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Union
 
+import attrs
+
 from pairun.base.durations import DURATION_PATTERN
 from pairun.base.foreignjson import parse_record
-from pairun.base.records import REQUIRED, fields
 from pairun.module import Duration, Mode, Module, Secret, format_duration, parse_duration
 from pairun.secrets.shapes import is_secret_key
 
@@ -54,16 +55,23 @@ def arguments(cls: type[Module]) -> tuple[Argument, ...]:
     return _KNOWN[cls]
 
 
+def fields(cls: type[Module]) -> Mapping[str, attrs.Attribute[Any]]:
+    """What attrs knows of a module class's arguments, in order of definition."""
+    return attrs.fields_dict(cls)  # type: ignore[arg-type]
+
+
 def _arguments(cls: type[Module]) -> Iterator[Argument]:
     hints = _types(cls)
     for name, field in fields(cls).items():
-        default = field.make()
+        default: Any = field.default
+        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+            default = default.factory()
         yield Argument(
             name,
             hints[name],
             field.metadata.get("doc", ""),
-            default is REQUIRED,
-            None if default is REQUIRED else default,
+            default is attrs.NOTHING,
+            None if default is attrs.NOTHING else default,
             field.metadata.get("replaced_by"),
             field.metadata.get("bound"),
         )

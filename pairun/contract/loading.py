@@ -7,8 +7,9 @@ import os
 from collections.abc import Callable, Mapping
 from types import ModuleType
 
+import attrs
+
 from pairun.base.paths import built_in_folder
-from pairun.base.records import is_record, record
 from pairun.contract.importing import PACKAGE, execute
 from pairun.contract.mistakes import mistakes
 from pairun.contract.sources import DISK, Files, ModuleSource, read_source
@@ -16,7 +17,7 @@ from pairun.errors import PairunError, Problem
 from pairun.module import CheckModule, Module, StateModule
 
 
-@record
+@attrs.frozen(kw_only=True)
 class ModuleFile:
     """The location and digest of a module's source.
 
@@ -91,7 +92,7 @@ def _module_class(path: str, loaded: ModuleType) -> type[Module]:
             Problem("PR602", f"{path} must hold one module class, it holds {len(classes)}")
         )
     (cls,) = classes
-    if not issubclass(cls, StateModule | CheckModule) or not is_record(cls):
+    if not issubclass(cls, StateModule | CheckModule) or not hasattr(cls, "__attrs_attrs__"):
         raise PairunError(
             Problem(
                 "PR603",

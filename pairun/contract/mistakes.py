@@ -8,8 +8,7 @@ import typing
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, Union
 
-from pairun.base.records import fields
-from pairun.contract.arguments import ArgumentProblem, arguments, build
+from pairun.contract.arguments import ArgumentProblem, arguments, build, fields
 from pairun.module import CheckModule, Duration, Mode, Module, Secret, StateModule
 
 _USE = (

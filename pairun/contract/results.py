@@ -9,8 +9,9 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
+import attrs
+
 from pairun.base.foreignjson import parse_record
-from pairun.base.records import field, record
 from pairun.module import FAILURE_KINDS, FailureKind, Fault
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -44,7 +45,7 @@ class BadResult(Exception):
         self.method = method
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Report:
     """The end of an attempt.
 
@@ -65,8 +66,8 @@ class Report:
 
     outcome: AttemptOutcome
     message: str = ""
-    values: Mapping[str, Any] = field(factory=dict)
-    environment: Mapping[str, str | None] = field(factory=dict)
+    values: Mapping[str, Any] = attrs.field(factory=dict)
+    environment: Mapping[str, str | None] = attrs.field(factory=dict)
     kind: FailureKind = "internal"
     fault: Fault = "unknown"
     hint: str | None = None
@@ -81,7 +82,7 @@ class Report:
         return self.outcome == "failed"
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Progress:
     """The progress of an attempt.
 
@@ -96,7 +97,7 @@ class Progress:
     file: str = ""
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Hidden:
     """Secrets that a module has learned; they never appear in any output.
 

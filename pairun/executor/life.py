@@ -6,7 +6,8 @@ import time
 from collections.abc import Generator, Mapping
 from typing import Any, Literal, TypeVar
 
-from pairun.base.records import record
+import attrs
+
 from pairun.contract.results import Report, failure
 from pairun.executor.limits import Limits
 from pairun.executor.peers import GIVE_S, VERDICT_S, Exchange, report_of, take_verdict, verdict_of
@@ -22,14 +23,14 @@ Outcome = Literal["ok", "changed", "skipped", "ignored", "failed"]
 _NO_REPORT = Report(outcome="ok")
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Wait:
     """A wait until a monotonic time; a cancellation ends it early."""
 
     until: float
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Work:
     """A module that runs in a forked process.
 
@@ -48,7 +49,7 @@ class Work:
     to_the_end: bool = False
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Answer:
     """The loop's answer when a wait or work has ended and its process is gone.
 
@@ -65,7 +66,7 @@ class Answer:
     output: tuple[str, ...] = ()
 
 
-@record
+@attrs.frozen(kw_only=True)
 class TaskEnd:
     """How a task ended, and when (monotonic time)."""
 
@@ -75,7 +76,7 @@ class TaskEnd:
     ended: float
 
 
-@record(kw_only=False)
+@attrs.frozen
 class _Done:
     """A task before its end: the last report, the number of attempts, whether it was cancelled."""
 

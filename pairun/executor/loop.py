@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from pairun.base.records import as_dict, record
+import attrs
+
 from pairun.base.signals import STOP_SIGNALS, Signals
 from pairun.contract.results import Progress, Report, failure
 from pairun.executor.attempt import Attempt
@@ -24,7 +25,7 @@ MAX_POLL_S = 3600.0
 """The longest single poll(2), in seconds; poll counts milliseconds in an int."""
 
 
-@record(frozen=False)
+@attrs.define(kw_only=True)
 class _Running:
     """A life and its current wait or work."""
 
@@ -162,7 +163,7 @@ class Loop:
 
         def emit_progress(progress: Progress) -> None:
             record = {"type": "progress", "task": each.task.id, "attempt": work.attempt}
-            shared.emit({**record, **as_dict(progress)})
+            shared.emit({**record, **attrs.asdict(progress)})
 
         try:
             attempt = Attempt(

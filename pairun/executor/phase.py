@@ -5,9 +5,10 @@ from __future__ import annotations
 import signal
 import time
 
+import attrs
+
 from pairun.base.durations import parse_seconds
 from pairun.base.grace import VARIABLE
-from pairun.base.records import record
 from pairun.executor.handlers import HandlerTime
 from pairun.executor.life import TaskEnd
 from pairun.executor.limits import Limits
@@ -22,7 +23,7 @@ MAX_MESSAGE = 4096
 """The maximum length of a message in an exit handler's variable, in characters."""
 
 
-@record
+@attrs.frozen(kw_only=True)
 class PhaseOutcome:
     """How a phase ended.
 

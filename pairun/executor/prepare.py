@@ -6,7 +6,8 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from pairun.base.records import record
+import attrs
+
 from pairun.contract.arguments import build
 from pairun.contract.results import BadResult, Report, checked_variable, failure
 from pairun.errors import PairunError, Problem
@@ -20,7 +21,7 @@ _MODULE_ERRORS = ("PR602", "PR603", "PR703")
 """Errors in a module's file: the platform's fault, not the user's."""
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Prepared:
     """A task ready for attempts: its module, its environment, its harmless kinds of failure."""
 

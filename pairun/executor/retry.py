@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from pairun.base.records import record, replace
+import attrs
+
 from pairun.contract.results import Report
 from pairun.executor.limits import Limits
 from pairun.module import format_duration
@@ -14,7 +15,7 @@ MAX_DELAY_S = 300.0
 MAX_RETRY_AFTER_S = 3600.0
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Retry:
     """A further attempt: the seconds until it starts, and the reason for people."""
 
@@ -39,14 +40,14 @@ def retry_or_report(task: Task, attempts: int, report: Report, limits: Limits) -
         soon_s = limits.retry_until(report.retry_within_s) - time.monotonic()
         if soon_s <= 0:
             within = format_duration(report.retry_within_s)
-            return replace(
+            return attrs.evolve(
                 report, message=f"{report.message} (no further attempt: retried for {within})"
             )
         # Put the last attempt at the end of the time.
         delay_s = min(delay_s, soon_s)
     request = "" if report.retry_after_s is None else _request(report.retry_after_s)
     if left_s is not None and delay_s >= left_s:
-        return replace(
+        return attrs.evolve(
             report,
             message=f"{report.message} (no further attempt: {request and request + ', and '}"
             f"the next would begin after the task's deadline of {limits.whole})",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pairun.base.records import field, record
+import attrs
+
 from pairun.handover.journal import Emit
 from pairun.module import Module
 from pairun.plan import Late, Peers, Task
@@ -15,7 +16,7 @@ Resolve = Callable[[Late, Mapping[str, Any], Mapping[str, str]], Any]
 """Resolves a late value from the environment and the results so far."""
 
 
-@record(frozen=False)
+@attrs.define(kw_only=True)
 class Shared:
     """What the tasks of one phase share.
 
@@ -42,10 +43,10 @@ class Shared:
     env: dict[str, str]
     pai_dir: str
     peers: Callable[[], Peers | None] = lambda: None
-    results: dict[str, dict[str, Any]] = field(factory=dict)
-    exports: dict[str, str | None] = field(factory=dict)
-    registered: list[Task] = field(factory=list)
-    hidden: list[str] = field(factory=list)
+    results: dict[str, dict[str, Any]] = attrs.field(factory=dict)
+    exports: dict[str, str | None] = attrs.field(factory=dict)
+    registered: list[Task] = attrs.field(factory=list)
+    hidden: list[str] = attrs.field(factory=list)
     on_hide: Callable[[], None] = lambda: None
     stop_signal: int | None = None
 

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_args
 
+import attrs
+
 from pairun.base.paths import runtime_file
-from pairun.base.records import fields
 from pairun.contract.loading import ModuleFile
 from pairun.errors import PairunError, Problem
 from pairun.handover.door import Door
@@ -164,11 +165,11 @@ class _Decoder:
 
 def _module_file(raw: object, where: str) -> ModuleFile:
     given = _mapping(raw, where)
-    known = fields(ModuleFile)
+    known = attrs.fields_dict(ModuleFile)
     _check_names(given, where, known)
     checked: dict[str, Any] = {}
     for name, field in known.items():
-        check = _boolean if field.type == "bool" else _text
+        check = _boolean if str(field.type) == "bool" else _text
         checked[name] = check(_required(given, name, where), f"{where}.{name}")
     return ModuleFile(**checked)
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pairun.base.records import fields
+import attrs
+
 from pairun.module import Secret
 from pairun.plan import Group, Late, Plan, Task
 
@@ -67,8 +68,8 @@ def dump_plan(plan: Plan, secrets: SecretStore) -> dict[str, Any]:
     def task(t: Task) -> dict[str, Any]:
         out = {
             name: getattr(t, name)
-            for name, field in fields(Task).items()
-            if getattr(t, name) != field.make()
+            for name, field in attrs.fields_dict(Task).items()
+            if getattr(t, name) != _default(field)
         }
         for name in ("args", "when", "environment"):
             if name in out:
@@ -93,4 +94,9 @@ def dump_plan(plan: Plan, secrets: SecretStore) -> dict[str, Any]:
 
 
 def _plain_fields(record: Any) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in fields(type(record))}
+    return {name: getattr(record, name) for name in attrs.fields_dict(type(record))}
+
+
+def _default(field: Any) -> Any:
+    is_factory = isinstance(field.default, attrs.Factory)  # type: ignore[arg-type]
+    return field.default.factory() if is_factory else field.default

@@ -10,9 +10,10 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, cast
 
+import attrs
+
 from pairun.base.mounts import mount_points
 from pairun.base.paths import DEFAULT_PAI_DIR, MOUNTED, PROGRAMS, runtime_file
-from pairun.base.records import replace
 from pairun.contract.arguments import build
 from pairun.contract.loading import ModuleFile, plan_loader, planned_source
 from pairun.errors import PairunError, Problem
@@ -198,7 +199,7 @@ class Volume:
         self._add_variables({n: v for n, v in variables.items() if isinstance(v, str)})
         plan = _with_secrets(plan, {n: v for n, v in variables.items() if isinstance(v, Secret)})
         self._add_tools(plan)
-        moved = replace(plan, modules=self._copied_modules(plan.modules))
+        moved = attrs.evolve(plan, modules=self._copied_modules(plan.modules))
         document = dump_plan(moved, secrets)
         values = secrets.dump()["values"].values()
         for text in redact_used:
@@ -251,7 +252,7 @@ class Volume:
             for file, data in copy.files.items():
                 self._door.make_folder(os.path.dirname(copy.place(file)))
                 self._door.write(copy.place(file), data)
-            out[name] = replace(module, path=target)
+            out[name] = attrs.evolve(module, path=target)
         return out
 
 
@@ -271,8 +272,8 @@ def _with_secrets(plan: Plan, variables: Mapping[str, Secret]) -> Plan:
     if command is None or not variables:
         return plan
     environment = {**command.environment, **variables}
-    steps = (*plan.steps[:-1], replace(command, environment=environment))
-    return replace(plan, steps=steps)
+    steps = (*plan.steps[:-1], attrs.evolve(command, environment=environment))
+    return attrs.evolve(plan, steps=steps)
 
 
 class _Command(Protocol):

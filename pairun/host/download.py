@@ -12,7 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
-from pairun.base.records import record
+import attrs
+
 from pairun.base.retryafter import is_worth_a_retry, retry_after_s
 from pairun.host.part import Note, Part
 from pairun.host.place import Place
@@ -36,7 +37,7 @@ _MAX_STARTS = 3
 _MARGIN_S = 0.25
 
 
-@record
+@attrs.frozen(kw_only=True)
 class FileRequest:
     """The arguments of a download; see `pairun.module.Context.fetch_file`."""
 
@@ -49,7 +50,7 @@ class FileRequest:
     stall_s: float
 
 
-@record
+@attrs.frozen(kw_only=True)
 class _World:
     """The parts of the environment that a download uses."""
 

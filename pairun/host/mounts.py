@@ -11,9 +11,10 @@ import errno
 import os
 from collections.abc import Iterator
 
+import attrs
+
 from pairun.base import system
 from pairun.base.mounts import TABLE, unescaped
-from pairun.base.records import record
 from pairun.handover.door import Door
 from pairun.handover.opening import open_folder
 from pairun.host.boundedcall import in_child
@@ -81,7 +82,7 @@ def free_bytes(path: str, limit_s: float) -> int:
     return int(in_child(ask, f"the file system at {path}", limit_s))
 
 
-@record
+@attrs.frozen(kw_only=True)
 class MountRequest:
     """A mount to make.
 

@@ -18,8 +18,9 @@ import stat as stat_bits
 from collections.abc import Iterator
 from typing import Any
 
+import attrs
+
 from pairun.base.foreignjson import parse_json
-from pairun.base.records import as_dict, record
 from pairun.base.retryafter import http_date_s
 from pairun.handover.opening import open_regular
 from pairun.host import failures
@@ -32,7 +33,7 @@ _NOTE_BYTES = 64 * 1024
 _STRONG_AFTER_S = 60.0
 
 
-@record(frozen=False)
+@attrs.define(kw_only=True)
 class Note:
     """The download that a part belongs to.
 
@@ -170,7 +171,7 @@ class Part:
     def write_note(self) -> None:
         """Write the note, if it lets a later attempt continue."""
         if self.note.validator:
-            data = json.dumps(as_dict(self.note)).encode()
+            data = json.dumps(attrs.asdict(self.note)).encode()
             with _writing(self._target):
                 self._replace_note(data)
 

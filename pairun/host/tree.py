@@ -8,7 +8,8 @@ import os
 import stat as stat_bits
 from collections.abc import Callable, Iterator
 
-from pairun.base.records import record
+import attrs
+
 from pairun.host.failures import failure, in_words
 from pairun.module import Permanent, format_size
 
@@ -20,7 +21,7 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIMIT_HINT = "if this is expected, raise max_unpacked_bytes or max_members"
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Limits:
     """How much may be unpacked from an archive."""
 

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from pairun.base.paths import journal_file
-from pairun.base.records import replace
 from pairun.contract.loading import plan_loader
 from pairun.errors import PairunError
 from pairun.executor.phase import Executor
@@ -88,7 +89,7 @@ def run_phase(plans: PodPlans) -> int:
                 hand_over(plans, volume, executor.shared.hidden) or executor.stopped() or outcome
             )
         if outcome.event == "signal" and (note := read_stop_note(Door(plans.pai_dir))):
-            outcome = replace(outcome, message=f"{outcome.message}: {note.words}")
+            outcome = attrs.evolve(outcome, message=f"{outcome.message}: {note.words}")
         outcome = executor.run_handlers(outcome)
         if plans.meeting is not None:
             plans.meeting.end(stay=outcome.event == "success")

@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pairun.base.records import field, record, replace
+import attrs
+
 from pairun.errors import PairunError, Problem, Problems, Source, did_you_mean
 from pairun.formats.jsyaml import JS
 from pairun.formats.stored import MAX_FRAMEWORK_BYTES, framework_in, load_input
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from pairun.openpai.exitspec import ExitSpec
 
 
-@record
+@attrs.frozen(kw_only=True)
 class PodInput:
     """One instance of a job, seen from its Pod.
 
@@ -66,7 +67,7 @@ class PodInput:
     job_text: str | None
     problems: Problems
     framework: dict[str, Any] | None = None
-    variables: Mapping[str, str] = field(factory=dict)
+    variables: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
     def job_keys(self) -> list[str]:
@@ -119,7 +120,7 @@ def read_pod_input(
             )
         pod = _of_framework(env, config, placed=placed)
     problems.raise_errors()
-    return replace(pod, init_plugins=listed, exit_spec=exit_spec)
+    return attrs.evolve(pod, init_plugins=listed, exit_spec=exit_spec)
 
 
 def _exit_spec(config: PodConfig) -> ExitSpec | None:
@@ -161,7 +162,7 @@ def _plain(env: Mapping[str, str], config: PodConfig, runtime: Source) -> PodInp
     variables = {
         "FC_TASKROLE_NAME": name, "FC_TASK_INDEX": str(index), "PAIRUN_BARRIER": "pods",
     }  # fmt: skip
-    return replace(pod, framework=gang_framework(job, env), variables=variables)
+    return attrs.evolve(pod, framework=gang_framework(job, env), variables=variables)
 
 
 def _of_framework(env: Mapping[str, str], config: PodConfig, *, placed: bool) -> PodInput:

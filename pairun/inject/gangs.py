@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pairun.base.records import record, replace
+import attrs
+
 from pairun.errors import Problems
 from pairun.inject.kinds import INDEXED
 from pairun.inject.stages import check_order, stage_of
@@ -20,7 +21,7 @@ _SAY = (
 )
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Gang:
     """A gang, as an injected Pod describes it to its init container.
 
@@ -129,7 +130,7 @@ def _asked(
     if not selector and not _agrees(template, siblings, size, problems):
         return None
     if numbered and not selector and (same := _same(template)):
-        role = replace(_role(template), instances=size)
+        role = attrs.evolve(_role(template), instances=size)
         return Gang(same=same, roles=(role,), role=role.name)
     labels = dict(selector) or _own_labels(template, siblings)
     same = [*_same(template), *labels] if not selector else list(labels)

@@ -6,14 +6,14 @@ mpi-operator v2beta1, Volcano v1alpha1, KubeRay v1, LeaderWorkerSet v1, Trainer 
 
 from __future__ import annotations
 
-from pairun.base.records import field, record, replace
+import attrs
 
 INDEXED = "batch.kubernetes.io/job-completion-index"
 POD_NAME = "metadata.name"
 """A source of an index: the number at the end of the Pod's name."""
 
 
-@record
+@attrs.frozen(kw_only=True)
 class RoleRule:
     """The Pods of one template of a kind.
 
@@ -32,12 +32,12 @@ class RoleRule:
     name: str
     count: tuple[str, ...] = ()
     default: int = 1
-    labels: dict[str, str] = field(factory=dict)
+    labels: dict[str, str] = attrs.field(factory=dict)
     index: tuple[str, ...] = ()
     offset: int = 0
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Kind:
     """One kind of workload.
 
@@ -156,11 +156,11 @@ KINDS = (
     _job("Job", "spec."),
     _job("CronJob", "spec.jobTemplate.spec."),
     _jobset("JobSet", "jobset.x-k8s.io", "spec."),
-    replace(
+    attrs.evolve(
         _jobset("TrainingRuntime", "trainer.kubeflow.org", "spec.template.spec."),
         lone="a TrainJob sets the number of Pods of its runtime",
     ),
-    replace(
+    attrs.evolve(
         _jobset("ClusterTrainingRuntime", "trainer.kubeflow.org", "spec.template.spec."),
         lone="a TrainJob sets the number of Pods of its runtime",
     ),

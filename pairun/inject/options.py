@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pairun.base.records import field, record
+import attrs
+
 from pairun.inject.commands import AskImage
 
 DEFAULT_RESOURCES = {
@@ -15,7 +16,7 @@ DEFAULT_RESOURCES = {
 """The init container's resources, as in the built-in policy."""
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Options:
     """What to put into every template.
 
@@ -42,15 +43,15 @@ class Options:
     container: str | None = None
     entrypoint: Sequence[str] | None = None
     hold: str = ""
-    playbook: Mapping[str, Any] = field(factory=dict)
+    playbook: Mapping[str, Any] = attrs.field(factory=dict)
     barrier: bool = False
     ssh: bool = False
     events: bool = False
     env: Sequence[str] = ()
     gang: int | None = None
-    selector: Mapping[str, str] = field(factory=dict)
+    selector: Mapping[str, str] = attrs.field(factory=dict)
     index_label: str | None = None
     service_account: str | None = None
     key_secret: str | None = ""
     ask: AskImage | None = None
-    resources: Mapping[str, Any] = field(factory=lambda: DEFAULT_RESOURCES)
+    resources: Mapping[str, Any] = attrs.field(factory=lambda: DEFAULT_RESOURCES)

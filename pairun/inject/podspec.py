@@ -6,7 +6,8 @@ import json
 from collections.abc import Sequence as Items
 from typing import Any
 
-from pairun.base import records
+import attrs
+
 from pairun.base.durations import parse_duration
 from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.inject.emitting import as_json
@@ -38,7 +39,7 @@ _OF_SECURITY = (
 """The init container copies these from the main one; it needs no privileges."""
 
 
-@records.record(frozen=False, kw_only=False)
+@attrs.define
 class Addition:
     """What the features add to one Pod, in addition to the plain case.
 
@@ -52,13 +53,13 @@ class Addition:
         config: parts of the Pod's ``RUNTIME_CONFIG``.
     """
 
-    init_env: list[dict[str, Any]] = records.field(factory=list)
-    init_mounts: list[dict[str, Any]] = records.field(factory=list)
-    env: list[dict[str, Any]] = records.field(factory=list)
-    mounts: list[dict[str, Any]] = records.field(factory=list)
-    volumes: list[dict[str, Any]] = records.field(factory=list)
+    init_env: list[dict[str, Any]] = attrs.field(factory=list)
+    init_mounts: list[dict[str, Any]] = attrs.field(factory=list)
+    env: list[dict[str, Any]] = attrs.field(factory=list)
+    mounts: list[dict[str, Any]] = attrs.field(factory=list)
+    volumes: list[dict[str, Any]] = attrs.field(factory=list)
     service_account: str = ""
-    config: dict[str, Any] = records.field(factory=dict)
+    config: dict[str, Any] = attrs.field(factory=dict)
 
 
 class PodEdit:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pairun.base.records import record
+import attrs
+
 from pairun.inject.kinds import Kind, RoleRule, kind_of
 from pairun.inject.tree import Mapping, Part, Sequence, target
 
@@ -30,7 +31,7 @@ class Owner(NamedTuple):
     data: dict[str, Any]
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Template:
     """One Pod template.
 

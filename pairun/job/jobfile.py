@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pairun.base.records import replace
+import attrs
+
 from pairun.errors import PairunError, Problems
 from pairun.formats.jsyaml import JS
 from pairun.formats.stored import framework_in, job_source, load_input, user_of
@@ -84,7 +85,7 @@ def _read_stored(
             masked.place,
             "every tag of $secrets stays as it is; the original job file has the values",
         )
-        job = job and replace(job, secrets_unknown=True)
+        job = job and attrs.evolve(job, secrets_unknown=True)
     return job, problems
 
 

@@ -7,8 +7,9 @@ import hashlib
 import re
 from collections.abc import Mapping
 
+import attrs
+
 from pairun.base.cpulimit import CpuBudget
-from pairun.base.records import record
 from pairun.plan import FailurePolicy
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
@@ -25,7 +26,7 @@ def fc_name(raw: str) -> str:
     return re.sub("[^a-z0-9]", "", raw.lower())
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Prerequisite:
     """Something that tasks need: an image, a script, data, an output.
 
@@ -46,7 +47,7 @@ class Prerequisite:
     node: Node
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Storage:
     """A storage that the platform mounts.
 
@@ -61,7 +62,7 @@ class Storage:
     node: Node
 
 
-@record
+@attrs.frozen(kw_only=True)
 class PluginEntry:
     """One item of the job's list of runtime plugins.
 
@@ -84,7 +85,7 @@ class PluginEntry:
         return self.roles is None or role.name in self.roles or role.fc_name in self.roles
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Resources:
     """The resources of one instance of a role.
 
@@ -101,7 +102,7 @@ class Resources:
     ports: Mapping[str, int]
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Role:
     """A group of equal tasks.
 
@@ -135,7 +136,7 @@ class Role:
     node: Node
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Job:
     """A job.
 

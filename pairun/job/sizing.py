@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pairun.base.records import replace
+import attrs
+
 from pairun.errors import Problems, did_you_mean
 from pairun.job.model import Job, Role
 
@@ -25,7 +26,7 @@ def resized(job: Job, roles: Sequence[str], instances: Sequence[str]) -> Job:
     kept = [_role(job, name, problems) for name in roles] or list(job.roles)
     counts = _counts(job, instances, problems)
     problems.raise_errors()
-    return replace(
+    return attrs.evolve(
         job,
         roles=tuple(
             _with_instances(r, counts.get(r.name, r.instances)) for r in job.roles if r in kept
@@ -56,7 +57,7 @@ def _role(job: Job, name: str, problems: Problems) -> Role | None:
 
 def _with_instances(role: Role, instances: int) -> Role:
     """A role with another number of instances; a limit equal to the old number changes with it."""
-    return replace(
+    return attrs.evolve(
         role,
         instances=instances,
         min_failed=min(role.min_failed, instances),

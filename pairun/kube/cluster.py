@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pairun.base.records import record
+import attrs
+
 from pairun.errors import PairunError, Problem
 from pairun.kube.ports import PORT_ANNOTATION, PortPlan
 from pairun.kube.statuses import task_statuses
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Instance:
     """One task.
 
@@ -38,7 +39,7 @@ class Instance:
         return str(numbers[0]) if numbers else ""
 
 
-@record
+@attrs.frozen(kw_only=True)
 class ClusterRole:
     """The tasks of one role, with its name in the job and in the Pods."""
 
@@ -47,7 +48,7 @@ class ClusterRole:
     instances: tuple[Instance, ...]
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Cluster:
     """All tasks of a job, as one of them sees them.
 

@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import attrs
+
 from pairun.base.foreignjson import parse_json
-from pairun.base.records import as_dict, record
 
 POD_NAME = "metadata.name"
 """The source of an index that is the number at the end of the Pod's name."""
@@ -16,7 +17,7 @@ VARIABLE = "PAIRUN_GANG"
 """The init container's variable with the gang, in the format of `GangPods.text`."""
 
 
-@record
+@attrs.frozen(kw_only=True)
 class IndexPart:
     """One source of an instance's number.
 
@@ -29,7 +30,7 @@ class IndexPart:
     weight: int = 1
 
 
-@record
+@attrs.frozen(kw_only=True)
 class GangRole:
     """The Pods of one role.
 
@@ -63,7 +64,7 @@ class GangRole:
         return total if 0 <= total < self.instances else None
 
 
-@record
+@attrs.frozen(kw_only=True)
 class GangPods:
     """All Pods of a gang.
 
@@ -142,7 +143,7 @@ def gang_text(
     """
     made = {
         "same": dict(same),
-        "roles": [as_dict(r) for r in roles],
+        "roles": [attrs.asdict(r) for r in roles],
         "role": role,
         "index": dict(index),
     }

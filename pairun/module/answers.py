@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
-from pairun.base.records import record
+import attrs
 
 
 class FileStat(NamedTuple):
@@ -103,7 +103,7 @@ class Unpacked(NamedTuple):
     size: int
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Peer:
     """An instance of the job and its Pod, as it registered with the job's leader.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Literal, NewType, TypeVar, dataclass_transform
 
-from pairun.base.records import REQUIRED, field, record
+import attrs
+
 from pairun.module.context import Context
 from pairun.module.failures import FailureKind
 from pairun.module.verdicts import Result, Verdict
@@ -16,6 +17,8 @@ Mode = NewType("Mode", int)
 """File permission bits; written in YAML as quoted octal text (``'0644'``)."""
 
 _T = TypeVar("_T")
+
+_NO_DEFAULT: Any = attrs.NOTHING
 
 
 class Module:
@@ -93,7 +96,7 @@ class CheckModule(Module):
 def arg(
     doc: str,
     *,
-    default: Any = REQUIRED,
+    default: Any = _NO_DEFAULT,
     factory: Callable[[], Any] | None = None,
     replaced_by: Literal["retries"] | None = None,
     bound: str | None = None,
@@ -109,10 +112,12 @@ def arg(
         bound: of a duration: the key of the policy that holds the longest one a job may set.
     """
     metadata = {"doc": doc, "replaced_by": replaced_by, "bound": bound}
-    return field(default=default, factory=factory, metadata=metadata)
+    if factory is not None:
+        return attrs.field(factory=factory, metadata=metadata)
+    return attrs.field(default=default, metadata=metadata)
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(arg, field))
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(arg, attrs.field))
 def define(cls: type[_T]) -> type[_T]:
     """Make a class of annotated `arg` fields a frozen, keyword-only record."""
-    return record(cls)
+    return attrs.frozen(kw_only=True, slots=False)(cls)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from pairun.base.records import field, record
+import attrs
 
 
 class Verdict(NamedTuple):
@@ -32,7 +32,7 @@ def unknown(because: str) -> Verdict:
     return Verdict("unknown", because)
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Result:
     """What ``apply`` or ``check`` returns.
 
@@ -42,6 +42,6 @@ class Result:
         message: one line for people.
     """
 
-    values: Mapping[str, Any] = field(factory=dict)
-    environment: Mapping[str, str | None] = field(factory=dict)
+    values: Mapping[str, Any] = attrs.field(factory=dict)
+    environment: Mapping[str, str | None] = attrs.field(factory=dict)
     message: str = ""

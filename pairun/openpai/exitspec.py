@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pairun.base.records import record
+import attrs
+
 from pairun.diagnose.words import words_needed
 from pairun.errors import PairunError, Place, Problem, Problems, Source
 from pairun.formats.goregex import FLAGS, from_go
@@ -47,7 +48,7 @@ PATTERN: dict[str, Any] = {
 IDS = Ids("PR741", "PR742", "PR743")
 
 
-@record(kw_only=False)
+@attrs.frozen
 class ExitSpec:
     """An exit spec.
 

@@ -6,8 +6,9 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+import attrs
+
 from pairun.base.paths import DEFAULT_CONFIG_DIR, DEFAULT_PAI_DIR
-from pairun.base.records import record
 from pairun.errors import PairunError, Place, Problem, Problems, Source
 from pairun.formats.jsyaml import JS
 from pairun.openpai.podfiles import PodFiles
@@ -29,7 +30,7 @@ def with_config_dir(env: Mapping[str, str]) -> dict[str, str]:
     return {**env, "PAI_CONFIG_DIR": DEFAULT_CONFIG_DIR}
 
 
-@record
+@attrs.frozen(kw_only=True)
 class PodConfig:
     """Finds the settings of this Pod.
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import attrs
+
 import pairun
 from pairun.base.durations import parse_duration
-from pairun.base.records import replace
 from pairun.contract.arguments import arguments, may_be_secret
 from pairun.errors import PairunError, Problems
 from pairun.module import Module, Phase
@@ -141,7 +142,7 @@ class _Compiler:
         )
         check_effect(draft, keywords, self._problems)
         handlers = self._handlers(draft, keywords.get("on_exit"))
-        return replace(task, on_exit=handlers) if handlers else task
+        return attrs.evolve(task, on_exit=handlers) if handlers else task
 
     def _add_vars(self, values: Values, node: Node | None) -> None:
         for name, each in node.items() if node else ():
@@ -263,7 +264,7 @@ class _Compiler:
                     )
             # A handler that never runs would only clutter the review.
             if task is not None and task.when is not False:
-                handlers.append(replace(task, events=_events(keywords.get("event"))))
+                handlers.append(attrs.evolve(task, events=_events(keywords.get("event"))))
         return tuple(handlers)
 
 

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import attrs
+
 from pairun.base.paths import built_in_folder
-from pairun.base.records import record
 from pairun.contract.loading import ModuleFile, class_in
 from pairun.contract.sources import ModuleSource, module_paths, read_source
 from pairun.errors import PairunError, Problem, Problems
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from pairun.playbook.document.reading import Node
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Root:
     """One content root.
 

@@ -6,7 +6,8 @@ from collections.abc import Container, Iterator, Mapping
 from itertools import count
 from typing import Any
 
-from pairun.base.records import field, record
+import attrs
+
 from pairun.errors import Place, Problems
 from pairun.module import Phase
 from pairun.plan import USER_COMMAND
@@ -14,7 +15,7 @@ from pairun.playbook.document.reading import Node
 from pairun.playbook.keywords import keywords_of
 
 
-@record(frozen=False, eq=False)
+@attrs.define(kw_only=True, eq=False)
 class TaskDraft:
     """A task whose values layers can still override.
 
@@ -35,7 +36,7 @@ class TaskDraft:
     module: str
     node: Node
     origin: str
-    scope: Mapping[str, Any] = field(factory=dict)
+    scope: Mapping[str, Any] = attrs.field(factory=dict)
     failure_policy: str = "fail"
     handler_policy: str = "ignore"
     disabled: Place | None = None
@@ -63,7 +64,7 @@ class TaskDraft:
         return node.at(tuple(int(p) if p.isdigit() else p for p in rest)) if node else None
 
 
-@record(frozen=False, eq=False)
+@attrs.define(kw_only=True, eq=False)
 class GroupDraft:
     """A parallel group."""
 
@@ -72,7 +73,7 @@ class GroupDraft:
     place: Place
 
 
-@record(frozen=False, eq=False)
+@attrs.define(kw_only=True, eq=False)
 class Draft:
     """The playbook of one phase while layers are applied.
 
@@ -86,11 +87,11 @@ class Draft:
     """
 
     phase: Phase
-    steps: list[TaskDraft | GroupDraft] = field(factory=list)
-    vars: dict[str, Node] = field(factory=dict)
+    steps: list[TaskDraft | GroupDraft] = attrs.field(factory=list)
+    vars: dict[str, Node] = attrs.field(factory=dict)
     grace: Node | None = None
     place: Place | None = None
-    left_out: set[str] = field(factory=set)
+    left_out: set[str] = attrs.field(factory=set)
 
     def tasks(self) -> Iterator[TaskDraft]:
         """Every task, including those of groups and disabled ones."""

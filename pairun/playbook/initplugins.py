@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pairun.base.records import field, record, replace
+import attrs
+
 from pairun.errors import Place, Problems, did_you_mean
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, TaskDraft, draft_task, free_id
 
 
-@record
+@attrs.frozen(kw_only=True)
 class InitPlugin:
     """One entry of the list.
 
@@ -27,10 +28,10 @@ class InitPlugin:
     place: Place
     stands_for: str | None = None
     task: Node | None = None
-    scope: Mapping[str, Any] = field(factory=dict)
+    scope: Mapping[str, Any] = attrs.field(factory=dict)
 
 
-@record
+@attrs.frozen(kw_only=True)
 class InitPlugins:
     """The whole list: the order of the init phase, and its place."""
 
@@ -95,4 +96,4 @@ def _of_playbook(
     sentence = str(name.value) if name is not None else replaced.id
     renamed = Node(f"{sentence} ({plugin.name})", plugin.place, plugin.place, name)
     node = Node({**replaced.node.value, "name": renamed}, replaced.node.place, replaced.node.key)
-    return replace(replaced, node=node, disabled=None)
+    return attrs.evolve(replaced, node=node, disabled=None)

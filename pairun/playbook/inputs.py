@@ -6,13 +6,14 @@ depend on the job protocol.
 
 from __future__ import annotations
 
-from pairun.base.records import record
+import attrs
+
 from pairun.errors import Place
 from pairun.plan import FailurePolicy
 from pairun.playbook.document.reading import Node
 
 
-@record
+@attrs.frozen(kw_only=True)
 class PluginUse:
     """One plugin that a role of a job uses.
 

@@ -11,8 +11,9 @@ import types
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import attrs
+
 from pairun.base.durations import DURATION_PATTERN
-from pairun.base.records import record
 from pairun.module import FAILURE_KINDS
 from pairun.plan import EVENTS, RUN_ON
 
@@ -27,7 +28,7 @@ _ID: dict[str, Any] = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_.-]*$"
 _KINDS: dict[str, Any] = {"enum": list(FAILURE_KINDS)}
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Keyword:
     """One keyword.
 

@@ -13,7 +13,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pairun.base.records import record
+import attrs
+
 from pairun.diagnose.classes import CLASSES, FAULTS, NONE, RETRIES
 from pairun.diagnose.table import SCHEMA_VERSION, START, WEIGHTS, Table
 from pairun.diagnose.words import words_needed
@@ -86,7 +87,7 @@ SCHEMA: dict[str, Any] = {
 IDS = Ids("PR790", "PR791", "PR792")
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Sample:
     """A rule with the fields that only people and checks need.
 
@@ -103,7 +104,7 @@ class Sample:
     negative: tuple[str, ...]
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Rules:
     """The rules of all roots.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pairun.base.records import replace
+import attrs
+
 from pairun.errors import Problems
 from pairun.plan import USER_COMMAND, Group, Plan, Task
 from pairun.playbook.drafts import Draft
@@ -19,7 +20,7 @@ def check_user_command(draft: Draft, plan: Plan, problems: Problems) -> None:
     for n, step in enumerate(plan.steps):
         for task in step.tasks if isinstance(step, Group) else (step,):
             if task.module == USER_COMMAND and task is not plan.steps[-1]:
-                after = replace(plan, steps=plan.steps[n + 1 :])
+                after = attrs.evolve(plan, steps=plan.steps[n + 1 :])
                 later = draft.find(next(after.tasks(), task).id)
                 problems.error(
                     "PR208",

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pairun.base.records import field, record
+import attrs
+
 from pairun.errors import PairunError, Place, Problems
 from pairun.module import Phase, Secret
 from pairun.plan import Late
@@ -19,7 +20,7 @@ from pairun.secrets.forms import MASK
 from pairun.secrets.vault import Vault
 
 
-@record
+@attrs.frozen(kw_only=True)
 class CompileInputs:
     """The data that expressions can use, as far as it is known.
 
@@ -38,11 +39,11 @@ class CompileInputs:
     cluster: Any
     env: Mapping[Phase, Any]
     vault: Vault
-    secrets: Any = field(factory=dict)
+    secrets: Any = attrs.field(factory=dict)
     rewrite: tuple[str, str] | None = None
 
 
-@record(kw_only=False)
+@attrs.frozen
 class PhaseScope:
     """What all expressions of one phase share.
 
@@ -60,7 +61,7 @@ class PhaseScope:
     policy: Policy
     results: Unknown
     problems: Problems
-    vars: dict[str, Any] = field(factory=dict)
+    vars: dict[str, Any] = attrs.field(factory=dict)
 
 
 class Broken(str):

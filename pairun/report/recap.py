@@ -6,13 +6,13 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 
+import attrs
 from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from pairun.base.escapes import visible
-from pairun.base.records import record
 from pairun.module import format_duration
 from pairun.report.journal.runoutcome import although
 from pairun.report.live.activity import spaced
@@ -49,7 +49,7 @@ def print_run(report: RunReport, console: Console, vault: Vault) -> None:
     console.print(Trimmed(Group(*parts)), end="")
 
 
-@record
+@attrs.frozen(kw_only=True)
 class _Row:
     """Instances with the same result.
 

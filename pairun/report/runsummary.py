@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
+
 from pairun.base.durations import format_duration
-from pairun.base.records import record
 from pairun.handover.journal import read_journal
 from pairun.report.live.activity import spaced
 
 
-@record
+@attrs.frozen(kw_only=True)
 class PhaseReport:
     """A phase that has ended: its exit code and how long it took."""
 
@@ -21,7 +22,7 @@ class PhaseReport:
         return f"exit {self.code} ({spaced(format_duration(self.seconds))})"
 
 
-@record
+@attrs.frozen(kw_only=True)
 class InstanceReport:
     """The recap's facts about an instance.
 
@@ -45,7 +46,7 @@ class InstanceReport:
         return bool(self.stopped) and all(r.get("outcome") != "failure" for r in ends)
 
 
-@record
+@attrs.frozen(kw_only=True)
 class RunReport:
     """The recap's facts about a run.
 

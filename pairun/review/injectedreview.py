@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import attrs
+
 from pairun.base.durations import parse_seconds
 from pairun.base.foreignjson import parse_record
 from pairun.base.grace import VARIABLE as GRACE
-from pairun.base.records import replace
 from pairun.errors import Place, Problem, Problems, Source
 from pairun.inject.maincontainer import containers_of
 from pairun.inject.podlayer import COMMAND_FILE, command_layer, sizes_in
@@ -81,7 +82,7 @@ def _review(
     sizes, role = gang or (None, None)
     job, problems = read_plain_job(config, user=user, gang=sizes)
     main = _main_container(template, env)
-    plain = replace(
+    plain = attrs.evolve(
         settings,
         plain=True,
         grace=_grace(template, main),
@@ -93,7 +94,7 @@ def _review(
     command = main.get("command")
     place = command.place if command else main.place
     kept.extend(_in_manifest(p, place) for p in without_server_warnings(list(review.problems)))
-    return replace(review, problems=kept)
+    return attrs.evolve(review, problems=kept)
 
 
 def _main_container(template: Template, env: Mapping[str, str]) -> MappingPart:

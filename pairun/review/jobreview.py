@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import attrs
+
 from pairun.base.paths import DEFAULT_PAI_DIR
-from pairun.base.records import field, record
 from pairun.errors import PairunError, Problems, did_you_mean
 from pairun.formats.jsyaml import dialect_named
 from pairun.formats.stored import load_input
@@ -44,7 +45,7 @@ from pairun.review.taskreview import Reviewed, review_phase
 from pairun.secrets.vault import Vault
 
 
-@record
+@attrs.frozen(kw_only=True)
 class JobReview:
     """The review of one job file.
 
@@ -66,7 +67,7 @@ class JobReview:
     problems: Problems
     vault: Vault
     settings: Settings = NO_SETTINGS
-    pods: Mapping[str, PodSettings] = field(factory=dict)
+    pods: Mapping[str, PodSettings] = attrs.field(factory=dict)
 
     @property
     def changes(self) -> bool:

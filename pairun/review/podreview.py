@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pairun.base.records import replace
+import attrs
+
 from pairun.errors import Problems
 from pairun.openpai.plainpod import no_commands, read_plain_job, without_server_warnings
 from pairun.playbook.document.reading import decode, load_bytes
@@ -30,8 +31,8 @@ def review_pod(
     """
     source = no_commands() if path is None else decode(load_bytes(path), path, "job")
     job, problems = read_plain_job(source, user=user)
-    plain = replace(settings, plain=True, phases=PHASES if path else ("init",))
+    plain = attrs.evolve(settings, plain=True, phases=PHASES if path else ("init",))
     review = review_loaded(source.file, job, problems, layers, [], plain, vault=vault)
     kept = Problems()
     kept.extend(without_server_warnings(list(review.problems)))
-    return replace(review, problems=kept)
+    return attrs.evolve(review, problems=kept)

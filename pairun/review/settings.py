@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+import attrs
+
 from pairun.base.paths import DEFAULT_CONFIG_DIR, DEFAULT_PAI_DIR
-from pairun.base.records import record
 from pairun.errors import Problem, Problems
 from pairun.job.checks.gracetime import PodGrace
 from pairun.module import Phase
@@ -16,7 +17,7 @@ from pairun.playbook.initplugins import InitPlugins
 from pairun.playbook.specs import PHASES
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Settings:
     """A review's inputs besides content roots and job.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pairun.base.records import record
+import attrs
+
 from pairun.module import Context, Module, Verdict
 from pairun.plan import Late, Plan, Task
 from pairun.review.verdict import judge
@@ -37,7 +38,7 @@ class Override(NamedTuple):
     before: tuple[Any, str, str]
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Reviewed:
     """A reviewed task.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pairun.base.records import record
+import attrs
+
 from pairun.contract.arguments import Argument, arguments, default_text
 from pairun.errors import PairunError, Place, Problem, did_you_mean, nearest
 from pairun.job.planning import RolePlan
@@ -20,7 +21,7 @@ POD = "pod."
 """The first part of a Pod setting's path."""
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Setting:
     """A value, the place that set it, and whether pairun refuses it."""
 
@@ -57,7 +58,7 @@ def settings_of(
     ]
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Default:
     """The default of a setting that no layer sets: its text, and where it is declared."""
 

@@ -12,8 +12,9 @@ import time
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import attrs
+
 from pairun.base.paths import journal_file
-from pairun.base.records import replace
 from pairun.base.signals import block_stop_signals
 from pairun.contract.loading import plan_loader
 from pairun.executor.output import pump_in_background
@@ -68,7 +69,7 @@ def run_part(
         pai_dir=pai_dir,
         peers=lambda: _peers(pai_dir),
     )
-    executor = Executor(replace(plan, steps=steps), shared)
+    executor = Executor(attrs.evolve(plan, steps=steps), shared)
     answer = _Answer(answer_fd)
     if part == "tasks":
         shared.on_hide = lambda: answer.keep(executor)

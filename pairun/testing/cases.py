@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pairun.base.records import field, fields, record
+import attrs
+
 from pairun.errors import did_you_mean
 from pairun.module import Module, StateModule
 from pairun.testing.runs import Outcome, make, review, run
 from pairun.testing.world import World
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Case:
     """One row of a table; fields that are None are not compared.
 
@@ -38,7 +39,7 @@ class Case:
 
     what: str
     args: Mapping[str, Any]
-    files: Mapping[str, str | None] = field(factory=dict)
+    files: Mapping[str, str | None] = attrs.field(factory=dict)
     review: str | None = None
     verdict: str | None = None
     because: str | None = None
@@ -50,7 +51,7 @@ class Case:
     skipped: bool = False
     values: Mapping[str, Any] | None = None
     exported: Mapping[str, str | None] | None = None
-    leaves: Mapping[str, str | None] = field(factory=dict)
+    leaves: Mapping[str, str | None] = attrs.field(factory=dict)
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Case:
@@ -59,7 +60,7 @@ class Case:
         Raises:
             AssertionError: the row has an unknown key.
         """
-        known = list(fields(cls))
+        known = list(attrs.fields_dict(cls))
         for key in row:
             if key not in known:
                 hint = did_you_mean(key, known) or f"known are {', '.join(known)}"

@@ -8,7 +8,8 @@ import os
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from pairun.base.records import record
+import attrs
+
 from pairun.module import (
     Completed,
     Context,
@@ -24,7 +25,7 @@ from pairun.testing.script import Call, Script, answer
 from pairun.testing.world import World
 
 
-@record(kw_only=False)
+@attrs.frozen
 class _Node:
     """A file, or a directory if the data are None; each change gives it a new version."""
 

@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from pairun.base.records import record
+import attrs
+
 from pairun.contract.arguments import build
 from pairun.contract.loading import load_module
 from pairun.host.worlds import ReviewContext
@@ -24,7 +25,7 @@ from pairun.module import (
 from pairun.testing.world import World
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Outcome:
     """The end of a run.
 

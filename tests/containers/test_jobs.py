@@ -12,9 +12,8 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
+import attrs
 import pytest
-
-from pairun.base.records import record
 
 
 class _Done(Protocol):
@@ -48,7 +47,7 @@ class _Pod(Protocol):
     def processes(self) -> list[str]: ...
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Case:
     """One way to be a user's container.
 
@@ -98,7 +97,7 @@ HANDLERS = [
 ]  # fmt: skip
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Ran:
     """A job that has ended.
 

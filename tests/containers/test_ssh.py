@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
+import attrs
 import pytest
 
-from pairun.base.records import record
 from pairun.errors import Source
 from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
@@ -62,7 +62,7 @@ class _Pod(Protocol):
     def outside(self) -> list[str]: ...
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Gang:
     """The containers of one job, on their own network hosts.
 

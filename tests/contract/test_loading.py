@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import pathlib
 import sys
+from typing import Any
 
 import pytest
 
+from pairun.contract.arguments import arguments, build
 from pairun.contract.loading import ModuleFile, load_module, plan_loader
 from pairun.errors import PairunError
 from pairun.plan import Plan
@@ -120,3 +122,79 @@ def test_a_module_the_plan_does_not_have(tmp_path: pathlib.Path) -> None:
     """A name that the plan has no file for is an error, not a crash."""
     with pytest.raises(PairunError, match="does not say where module other is"):
         plan_loader(plan_of("x", "y").modules)("other")
+
+
+WRITTEN_FOR_0_3 = '''
+"""Keep a file in a state."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import ClassVar, Literal
+
+from pairun.module import (
+    Context, Duration, Secret, StateModule, Verdict, arg, define, no_change, will_change,
+)
+
+
+@define
+class Keep(StateModule):
+    """Keep a file."""
+
+    harmless = frozenset({"timeout"})
+    phases = ("runtime",)
+    privileges: ClassVar[str] = "writes a file"
+    example = "keep: {path: /tmp/x}"
+
+    path: str = arg("The file.")
+    size: int = arg("Its size.", default=1)
+    mode: Literal["a", "b"] = arg("How.", default="a")
+    tags: list[str] = arg("Its tags.", factory=list)
+    key: Secret | str | None = arg("A key.", default=None)
+    attempts: int = arg("How often.", default=1, replaced_by="retries")
+    wait: Duration = arg("How long.", default=Duration(1.0), bound="hold_max")
+    plain: int = 3
+
+    def require(self) -> Iterator[str]:
+        if self.size < 0:
+            yield "`size` is at least 0"
+
+    def text(self) -> str:
+        return f"{self.size} {self.mode}"
+
+    def probe(self, ctx: Context) -> bool:
+        return os.path.exists(self.path)
+
+    def plan(self, state: bool) -> Verdict:
+        return no_change() if state else will_change(self.text())
+
+    def apply(self, ctx: Context) -> None:
+        open(self.path, "w").close()
+'''
+
+
+def test_a_module_written_for_0_3(tmp_path: pathlib.Path) -> None:
+    """`define` and `arg` do for it what they did."""
+    cls: Any = load_module("keep", write(tmp_path, WRITTEN_FOR_0_3))
+    known = {a.name: (a.required, a.default, a.replaced_by, a.bound) for a in arguments(cls)}
+    assert known == {
+        "path": (True, None, None, None),
+        "size": (False, 1, None, None),
+        "mode": (False, "a", None, None),
+        "tags": (False, [], None, None),
+        "key": (False, None, None, None),
+        "attempts": (False, 1, "retries", None),
+        "wait": (False, 1.0, None, "hold_max"),
+        "plain": (False, 3, None, None),
+    }
+    made: Any
+    made, problems = build(cls, {"path": "/x", "tags": ["a"], "wait": "2s"})
+    assert not problems
+    assert (made.path, made.tags, made.wait, made.text()) == ("/x", ["a"], 2.0, "1 a")
+    assert cls(path="/x").tags is not cls(path="/x").tags
+    assert cls(path="/x") == cls(path="/x")
+    with pytest.raises(AttributeError):
+        made.path = "/y"
+    _, (problem,) = build(cls, {"path": "/x", "size": -1})
+    assert problem.message == "`size` is at least 0"

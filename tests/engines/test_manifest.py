@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.base.durations import parse_seconds
-from pairun.base.records import replace
 from pairun.engines.manifest.choices import ENGINES, Engine, Object, Options
 from pairun.engines.manifest.objectnames import default_name, short
 from pairun.engines.manifest.objects import make_objects
@@ -644,7 +644,7 @@ def test_a_version_that_lacks_something(
 
 def test_secrets_that_only_the_cluster_knows() -> None:
     """A Framework's job has masked secrets; no Secret can be made of them."""
-    job = replace(job_of(ONE + "secrets: {a: b}\n"), secrets=None, secrets_unknown=True)
+    job = attrs.evolve(job_of(ONE + "secrets: {a: b}\n"), secrets=None, secrets_unknown=True)
     with pytest.raises(PairunError) as e:
         make_objects(job, options(job, "pod"))
     assert [p.id for p in e.value.problems] == ["PR782"]
@@ -658,7 +658,7 @@ def test_names_that_kubernetes_refuses() -> None:
         with pytest.raises(PairunError) as e:
             make_objects(job, options(job, engine, name=name))
         assert [p.id for p in e.value.problems] == ["PR783", "PR783"]
-    other = replace(job_of(ONE), user="a b", virtual_cluster="ä")
+    other = attrs.evolve(job_of(ONE), user="a b", virtual_cluster="ä")
     with pytest.raises(PairunError) as e:
         make_objects(other, options(other, "framework"))
     assert [p.id for p in e.value.problems] == ["PR783", "PR783"]
@@ -716,7 +716,7 @@ def test_a_short_name_fits(text: str, limit: int) -> None:
 @given(st.from_regex(r"[a-zA-Z0-9_-]{1,255}", fullmatch=True))
 def test_a_default_name_is_a_label(name: str) -> None:
     """Whatever the job is called, its workload has a name that Kubernetes and JobSet take."""
-    job = replace(job_of(ONE), name=name)
+    job = attrs.evolve(job_of(ONE), name=name)
     assert re.fullmatch("[a-z]([-a-z0-9]{0,34}[a-z0-9])?", default_name(job, "pod"))
 
 

@@ -6,14 +6,14 @@ import json
 import pathlib
 from typing import Any
 
+import attrs
 import pytest
 
-from pairun.base.records import record, replace
 from pairun.module import Transient
 from pairun.plan import Group, PeerVerdict, RunOn
 
 
-@record(frozen=False, kw_only=False)
+@attrs.define
 class Folder:
     """Instances that tell each other their verdicts in a folder.
 
@@ -143,7 +143,7 @@ def test_a_first_that_gave_up_binds_nobody(here: Any, leader: Folder, other: Fol
     group = Group(name="both", tasks=(task, here.task("b", code=fails)))
     assert here.run(group, peers=leader).failed == "b"
     here.events.clear()
-    here.run(replace(task, args={"code": RESULT}), peers=other)
+    here.run(attrs.evolve(task, args={"code": RESULT}), peers=other)
     assert here.end()["message"] == "all is well"
 
 

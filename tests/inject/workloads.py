@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import attrs
 import yaml
 
-from pairun.base.records import record
 from pairun.errors import Problems, Source, render
 from pairun.inject.injecting import inject
 from pairun.inject.options import Options
@@ -57,7 +57,7 @@ def refusals(text: str, **asked: Any) -> list[str]:
     return [render(p) for p in problems]
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Phase:
     """How one phase of an injected Pod ended."""
 

@@ -15,10 +15,10 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+import attrs
 import pytest
 import yaml
 
-from pairun.base.records import record
 from pairun.kube.ports import DEFAULT_RANGE
 from pairun.kube.statuses import task_statuses
 from tests.node.api import Api, Object
@@ -42,7 +42,7 @@ Manifests = Callable[..., list[dict[str, Any]]]
 T = TypeVar("T")
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Ended:
     """A Pod that has ended.
 

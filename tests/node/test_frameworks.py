@@ -6,10 +6,10 @@ import hashlib
 import pathlib
 from collections.abc import Iterator
 
+import attrs
 import pytest
 import yaml
 
-from pairun.base.records import record
 from pairun.errors import Source
 from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
@@ -57,7 +57,7 @@ AT_THE_END = {
 }  # fmt: skip
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Jobs:
     """Submits jobs as OpenPAI's REST server does.
 

@@ -19,8 +19,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "site"))
 
 
+import attrs  # noqa: E402
+
 from pairun.base import system  # noqa: E402
-from pairun.base.records import as_dict  # noqa: E402
 from pairun.contract.arguments import build  # noqa: E402
 from pairun.contract.loading import load_module  # noqa: E402
 from pairun.executor.child import perform  # noqa: E402
@@ -55,7 +56,7 @@ def run(*storages: dict[str, Any], limit_s: float | None = None, **more: Any) ->
         return {"problems": [p.message for p in problems]}
     began = time.monotonic()
     deadline = None if limit_s is None else began + limit_s
-    report = as_dict(perform(module, HostContext(dict(os.environ), PAI_DIR, deadline)))
+    report = attrs.asdict(perform(module, HostContext(dict(os.environ), PAI_DIR, deadline)))
     report["seconds"] = time.monotonic() - began
     report["mounted"] = sorted(m.target for m in mounts.mounts() if m.target.startswith("/mnt"))
     return report

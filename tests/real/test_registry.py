@@ -20,9 +20,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import attrs
 import pytest
 
-from pairun.base.records import record
 from pairun.contract.arguments import build
 from pairun.contract.loading import load_module
 from pairun.errors import Source
@@ -115,7 +115,7 @@ def pushed(registries: Mapping[str, str]) -> Mapping[str, str]:
     return {**registries, "DIGEST": digests["team/image"]}
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Said:
     """What became of one attempt: its message, whether it is a definite no, or nobody knows."""
 

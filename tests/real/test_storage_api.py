@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
-from pairun.base.records import as_dict
 from pairun.contract.arguments import build
 from pairun.contract.loading import load_module
 from pairun.executor.child import perform
@@ -59,7 +59,7 @@ class Pod:
         module, problems = build(MODULE, args)
         assert module is not None, problems
         context = HostContext(self._env, str(self.pai))
-        report = as_dict(perform(module, context))
+        report = attrs.asdict(perform(module, context))
         # An attempt's process ends with its connection; this one goes on.
         assert context._api is not None
         context._api.close()

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from pairun.base import system
-from pairun.base.records import as_dict
 from pairun.contract.arguments import build
 from pairun.contract.loading import load_module
 from pairun.executor.child import perform
@@ -81,7 +81,7 @@ class Place:
         args = {"storages": [{"path": str(self.mount), **storage}], **more}
         module, problems = build(MODULE, args)
         assert module is not None, problems
-        return as_dict(perform(module, HostContext(self._env, str(self.pai))))
+        return attrs.asdict(perform(module, HostContext(self._env, str(self.pai))))
 
     @property
     def source(self) -> str | None:

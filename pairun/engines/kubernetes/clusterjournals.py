@@ -6,7 +6,8 @@ import io
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from pairun.base.records import replace
+import attrs
+
 from pairun.engines.kubernetes.apierrors import SILENCE_S, ClusterRefusal
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.clusterlogs import lines
@@ -92,7 +93,7 @@ def _instance(cluster: Cluster, instance: PodState) -> InstancePast:
         notes=notes(reading),
         ignored=reading.ignored,
     )
-    return replace(past, notes=[*past.notes, known]) if past.outcome == UNFINISHED else past
+    return attrs.evolve(past, notes=[*past.notes, known]) if past.outcome == UNFINISHED else past
 
 
 def _journal(cluster: Cluster, instance: PodState) -> bytes | None:

@@ -8,7 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from pairun.base.records import record
+import attrs
+
 from pairun.engines.kubernetes.apierrors import SILENCE_S, ClusterRefusal, Patience, Unreachable
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.frameworktasks import log_folder
@@ -31,7 +32,7 @@ LOOK_S = 3.0
 """How often pairun looks for new Pods of a followed job, in seconds."""
 
 
-@record
+@attrs.frozen(kw_only=True)
 class LogSelection:
     """Which logs to read.
 

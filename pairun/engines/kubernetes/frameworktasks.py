@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pairun.base.records import replace
+import attrs
+
 from pairun.engines.kubernetes.endwords import one_line
 from pairun.engines.kubernetes.podstates import PodState, read_pod
 from pairun.kube.frameworkpods import completion_of, ended_pod, init_names, tasks_of
@@ -35,7 +36,7 @@ def framework_instances(framework: Object, pods: Iterable[PodState]) -> tuple[Po
         if state is not None:
             container_restarts = pod.restarts if pod else 0
             restarts = container_restarts + _retries(task) + job_retries
-            instances.append(replace(state, restarts=restarts, gone=pod is None or pod.gone))
+            instances.append(attrs.evolve(state, restarts=restarts, gone=pod is None or pod.gone))
     known = {(each.role, each.index) for each in instances}
     # Pods that are not yet in the status
     instances += [each for each in by_uid.values() if (each.role, each.index) not in known]
@@ -70,8 +71,8 @@ def _ended_task(role: str, task: Object, attempt: Object, inits: frozenset[str])
         # FrameworkController stopped it, or its Pod was deleted.
         is_stopped = completion.get("code") in _STOPS
         phase = "stopped" if is_stopped else state.phase
-        return replace(state, phase=phase, reason=completion_words(completion))
-    return replace(state, reason=state.reason or _failure_words(state, completion))
+        return attrs.evolve(state, phase=phase, reason=completion_words(completion))
+    return attrs.evolve(state, reason=state.reason or _failure_words(state, completion))
 
 
 _STOPS = (-210, -220)

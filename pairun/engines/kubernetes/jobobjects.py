@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import attrs
+
 from pairun.base.escapes import visible
 from pairun.base.foreignjson import parse_json
-from pairun.base.records import record
 from pairun.engines.completionpolicy import RolePolicy
 from pairun.engines.kubernetes.apierrors import ClusterRefusal
 from pairun.engines.kubernetes.cluster import Cluster
@@ -49,7 +50,7 @@ KINDS = (
 POD = Kind("pod", "Pod", "v1", "pods", "kubelet")
 
 
-@record(kw_only=False)
+@attrs.frozen
 class JobObjects:
     """The objects in a cluster that belong to a job.
 

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import attrs
+
 from pairun.base.escapes import visible
-from pairun.base.records import record
 from pairun.engines.completionpolicy import Ended, RolePolicy, decide
 from pairun.engines.kubernetes.frameworktasks import (
     completion_words,
@@ -27,7 +28,7 @@ NOT_BEGUN = frozenset({"pending", "unschedulable", "starting", "stuck"})
 """The phases in which an instance's containers do not run."""
 
 
-@record
+@attrs.frozen(kw_only=True)
 class JobState:
     """The state of a job at one moment.
 

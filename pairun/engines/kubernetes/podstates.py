@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+import attrs
+
 from pairun.base.escapes import visible
-from pairun.base.records import field, record, replace
 from pairun.engines.kubernetes.endwords import diagnosis, ended_with, one_line
 from pairun.engines.manifest.objectnames import INDEX_LABEL, ROLE_LABEL
 from pairun.kube.frameworkpods import INIT
@@ -22,7 +23,7 @@ DELETED = "its Pod was deleted"
 ENDED = frozenset({"succeeded", "failed", "stopped"})
 
 
-@record
+@attrs.frozen(kw_only=True)
 class PodState:
     """The state of an instance, from its newest Pod.
 
@@ -62,7 +63,7 @@ class PodState:
     grace_s: int = 30
     evicted: bool = False
     gone: bool = False
-    diagnosis: Mapping[str, str | float] = field(factory=dict)
+    diagnosis: Mapping[str, str | float] = attrs.field(factory=dict)
 
     @property
     def label(self) -> str:
@@ -91,11 +92,11 @@ class PodState:
             return now
         if self.evicted and self.code is None:
             # The exit code follows the eviction.
-            return replace(
+            return attrs.evolve(
                 now, evicted=True, phase=self.phase, reason=self.reason, ended=self.ended
             )
         phase = self.phase if self.phase in ENDED else now.phase
-        return replace(self, phase=phase, reason=self.reason or now.reason, gone=now.gone)
+        return attrs.evolve(self, phase=phase, reason=self.reason or now.reason, gone=now.gone)
 
     def deleted(self, *, is_plain: bool) -> PodState | None:
         """The last state of this Pod once it is deleted; None if its controller replaces it.
@@ -104,12 +105,12 @@ class PodState:
             is_plain: whether it is a plain Pod, which nothing replaces.
         """
         if self.phase in ENDED:
-            return replace(self, gone=True)
+            return attrs.evolve(self, gone=True)
         if self.has_cause:
-            return replace(
+            return attrs.evolve(
                 self, gone=True, phase="failed" if self.init_code or self.code else "succeeded"
             )
-        return replace(self, gone=True, phase="failed", reason=DELETED) if is_plain else None
+        return attrs.evolve(self, gone=True, phase="failed", reason=DELETED) if is_plain else None
 
 
 def read_pod(pod: Mapping[str, Any]) -> PodState:
@@ -158,7 +159,7 @@ def newest(pods: Iterable[PodState], *, is_over: bool = False) -> tuple[PodState
     for each in pods:
         by_instance.setdefault((each.role, each.index), []).append(each)
     return tuple(
-        replace(last, restarts=sum(p.restarts for p in same) + len(same) - 1)
+        attrs.evolve(last, restarts=sum(p.restarts for p in same) + len(same) - 1)
         for _, same in sorted(by_instance.items())
         for last in [
             max(same, key=lambda p: (is_over and p.has_cause, p.made, p.phase not in ENDED, p.uid))

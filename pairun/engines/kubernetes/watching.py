@@ -8,8 +8,9 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import attrs
+
 from pairun.base.escapes import visible
-from pairun.base.records import replace
 from pairun.engines.kubernetes.apierrors import ClusterRefusal, Patience, Unreachable
 from pairun.engines.kubernetes.cluster import PAGE, Cluster
 from pairun.engines.kubernetes.earlierattempts import attempts_in_words
@@ -52,10 +53,12 @@ def _explained(cluster: Cluster, job: JobObjects, state: JobState) -> JobState:
         # read the ends and logs of earlier attempts only if there are any
         if first is not None and first.restarts and not first.gone:
             words = attempts_in_words(cluster, job.selector, first)
-            return replace(state, because="; ".join(filter(None, (state.because, visible(words)))))
+            return attrs.evolve(
+                state, because="; ".join(filter(None, (state.because, visible(words))))
+            )
         return state
     if state.state == "waiting" and (words := waiting_words(cluster, job)):
-        return replace(state, because=visible(words)[:EVENT_CHARS])
+        return attrs.evolve(state, because=visible(words)[:EVENT_CHARS])
     missing = job.workloads and len(state.instances) < state.total
     if not missing or state.ended or state.because or job.kind.engine not in ("job", "jobset"):
         return state
@@ -74,7 +77,7 @@ def _explained(cluster: Cluster, job: JobObjects, state: JobState) -> JobState:
         and f"{(event.get('involvedObject') or {}).get('name')}-".startswith(f"{job.name}-")
     ]
     words = max(events_since, default=("", ""))[1]
-    return replace(state, because=visible(" ".join(words.split()))[:EVENT_CHARS])
+    return attrs.evolve(state, because=visible(" ".join(words.split()))[:EVENT_CHARS])
 
 
 def follow(cluster: Cluster, name: str, engine: str | None = None) -> Iterator[JobState]:
@@ -132,7 +135,7 @@ def _again(cluster: Cluster, job: JobObjects, some_deleted: object) -> JobObject
         return find(cluster, job.name, job.kind.engine) if some_deleted else job
     if (workload := workload_of(cluster, job.kind, job.name)) is None:
         raise absent(cluster, job.name)
-    return replace(job, workloads=(workload,))
+    return attrs.evolve(job, workloads=(workload,))
 
 
 def _listed(cluster: Cluster, job: JobObjects, pods: dict[str, PodState]) -> str:

@@ -6,7 +6,8 @@ import contextlib
 import os
 import resource
 
-from pairun.base.records import record, replace
+import attrs
+
 from pairun.base.sizes import format_size
 from pairun.errors import PairunError, Problem
 
@@ -23,7 +24,7 @@ OWN_FILES = 32
 """Files that ``pairun run`` itself holds open."""
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Capacity:
     """How many instances fit, and what limits them."""
 
@@ -70,7 +71,7 @@ def measure() -> Capacity:
     because = f"{files} files may be open, an instance needs {INSTANCE_FILES}"
     limits.append(Capacity(instances=(files - OWN_FILES) // INSTANCE_FILES, because=because))
     scarcest = min(limits, key=lambda each: each.instances)
-    return replace(scarcest, instances=max(0, scarcest.instances))
+    return attrs.evolve(scarcest, instances=max(0, scarcest.instances))
 
 
 def _memory() -> int:

@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from pairun.base.records import field, record
+import attrs
+
 from pairun.engines.local.instanceoutput import InstanceOutput
 from pairun.engines.local.isolation import Isolation
 from pairun.engines.local.workdir import end_survivors
@@ -22,7 +23,7 @@ DRAIN_S = 1.0
 """How long to read output after a phase's process has ended, in seconds."""
 
 
-@record
+@attrs.frozen(kw_only=True)
 class PhaseRun:
     """A phase that has ended."""
 
@@ -30,7 +31,7 @@ class PhaseRun:
     seconds: float
 
 
-@record(frozen=False)
+@attrs.define(kw_only=True)
 class LocalInstance:
     """One instance of a role.
 
@@ -53,7 +54,7 @@ class LocalInstance:
     environments: Mapping[PhaseName, Mapping[str, str]]
     isolation: Isolation
     open_output: Callable[[], InstanceOutput]
-    ended: dict[PhaseName, PhaseRun] = field(factory=dict)
+    ended: dict[PhaseName, PhaseRun] = attrs.field(factory=dict)
     stopped: bool = False
     output: InstanceOutput | None = None
     _phase: PhaseName | None = None

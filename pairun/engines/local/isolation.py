@@ -9,14 +9,15 @@ import sys
 from collections.abc import Callable
 from typing import Literal
 
-from pairun.base.records import record
+import attrs
+
 from pairun.base.signals import block_stop_signals
 from pairun.base.system import end_with_parent
 
 PROBE_S = 20.0
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Isolation:
     """The isolation that the kernel allows.
 

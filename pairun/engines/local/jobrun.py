@@ -11,9 +11,10 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+import attrs
+
 from pairun.base.grace import VARIABLE as GRACE_VARIABLE
 from pairun.base.paths import KEY_FILE, PLAIN_FILES, STOP_NOTE
-from pairun.base.records import record
 from pairun.base.signals import Signals
 from pairun.engines.completionpolicy import Decision, Ended, RolePolicy, decide
 from pairun.engines.local.activities import Activities, Limits
@@ -39,7 +40,7 @@ KILL_SLACK_S = 1.0
 _PASSED_ON = ("PAIRUN_PATH", "PAI_CONFIG_DIR")
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Options:
     """How to run a job.
 
@@ -56,7 +57,7 @@ class Options:
     roots: Sequence[str] = ()
 
 
-@record
+@attrs.frozen(kw_only=True)
 class RunOutcome:
     """How a run ended.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
-from pairun.base.records import field, record
+import attrs
+
 from pairun.job.podresources import GPU_RESOURCE
 from pairun.playbook.podfragment import NO_POD_SETTINGS, PodSettings
 
@@ -20,7 +21,7 @@ KUBELET_S = 2.0
 """How much of the Pod's grace time may pass before PID 1 gets the stop signal, in seconds."""
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Options:
     """The options for the objects of one job.
 
@@ -50,9 +51,9 @@ class Options:
     version: Version | None = None
     image_volume: bool = False
     grace_s: Mapping[str, float]
-    rendezvous_key: bytes = field(shown=False)
-    pods: Mapping[str, PodSettings] = field(factory=dict)
-    exit_codes: Mapping[str, int] = field(factory=dict)
+    rendezvous_key: bytes = attrs.field(repr=False)
+    pods: Mapping[str, PodSettings] = attrs.field(factory=dict)
+    exit_codes: Mapping[str, int] = attrs.field(factory=dict)
 
     def pod(self, role: str) -> PodSettings:
         """The settings of a role's Pods."""

@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pairun.base.records import replace
+import attrs
+
 from pairun.engines.manifest.choices import Object, Options
 from pairun.engines.manifest.objectnames import metadata
 from pairun.errors import Place, Problems
@@ -77,7 +78,7 @@ def storable(job: Job, problems: Problems) -> Job:
     given = job.secrets.plain() if job.secrets else {}
     if job.secrets is not None or moved:
         document["secrets"] = MASK
-    return replace(
+    return attrs.evolve(
         job,
         text=as_yaml(document),
         secrets=node_of({**given, **moved}, job.node.place) if document.get("secrets") else None,

@@ -6,7 +6,8 @@ import re
 import secrets
 from collections.abc import Sequence
 
-from pairun.base.records import record
+import attrs
+
 from pairun.engines.manifest.choices import Engine, Object, Options, Version
 from pairun.engines.manifest.objectnames import default_name
 from pairun.engines.manifest.objects import is_image, make_objects
@@ -26,7 +27,7 @@ IMAGE = "PAIRUN_IMAGE"
 KEY_BYTES = 32
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Request:
     """A request for objects; the attributes are the options of ``pairun manifest``.
 
@@ -61,7 +62,7 @@ class Request:
     pod: Node | None
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Made:
     """The result of a request.
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from pairun.base.records import record
+import attrs
+
 from pairun.report.journal.history import PhasePast, TaskPast
 from pairun.report.journal.pastinstances import InstancePast
 
@@ -17,7 +18,7 @@ COMMAND = "user_command"
 """The id under which the user's command is listed."""
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Part:
     """A part of a task's time: an attempt, a wait, or the rest.
 
@@ -32,7 +33,7 @@ class Part:
     outcome: str = ""
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Cost:
     """The cost of a task.
 
@@ -57,7 +58,7 @@ class Cost:
     parts: Sequence[Part]
 
 
-@record
+@attrs.frozen(kw_only=True)
 class PhaseBlame:
     """Where the time of a phase went.
 
@@ -78,7 +79,7 @@ class PhaseBlame:
     overhead_s: float
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Slowest:
     """The instance that took the longest for a task.
 

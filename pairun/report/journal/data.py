@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pairun.base.records import as_dict
+import attrs
+
 from pairun.report.journal.blame import blame, slowest
 from pairun.report.journal.history import AttemptPast, PhasePast, TaskPast
 from pairun.report.journal.pastinstances import InstancePast, alike
@@ -33,7 +34,7 @@ def report_data(
         "problems": list(problems),
     }
     if with_blame:
-        data["slowest"] = [as_dict(s) for s in slowest(instances)]
+        data["slowest"] = [attrs.asdict(s) for s in slowest(instances)]
     return data
 
 
@@ -63,7 +64,7 @@ def _phase(phase: PhasePast, *, with_blame: bool) -> dict[str, Any]:
         "seconds": phase.seconds,
         "measured": phase.measured,
         "handlers_for": phase.event,
-        "stops": [as_dict(s) for s in phase.stops],
+        "stops": [attrs.asdict(s) for s in phase.stops],
         "tasks": [_task(t) for t in phase.tasks],
         "command": None
         if command is None
@@ -77,7 +78,7 @@ def _phase(phase: PhasePast, *, with_blame: bool) -> dict[str, Any]:
     if with_blame:
         phase_blame = blame(phase)
         data["blame"] = {
-            "costs": [as_dict(c) for c in phase_blame.costs],
+            "costs": [attrs.asdict(c) for c in phase_blame.costs],
             "path": list(phase_blame.path),
             "overhead_s": phase_blame.overhead_s,
         }
@@ -96,7 +97,7 @@ def _task(task: TaskPast) -> dict[str, Any]:
         "measured": task.measured,
         "of": task.of,
         "attempts": [_attempt(a) for a in task.attempts],
-        "waits": [as_dict(w) for w in task.waits],
+        "waits": [attrs.asdict(w) for w in task.waits],
         "settings": task.settings,
     }
 

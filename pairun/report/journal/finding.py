@@ -7,9 +7,10 @@ import re
 import sys
 from typing import IO
 
+import attrs
+
 from pairun.base.paths import JOURNAL as NAME
 from pairun.base.paths import pai_dir
-from pairun.base.records import record
 from pairun.base.runfolders import MARKER, PREVIOUS, RUNS
 from pairun.errors import PairunError, Problem
 from pairun.handover.door import Door
@@ -17,7 +18,7 @@ from pairun.report.journal.folder import Folder
 from pairun.report.journal.records import describe
 
 
-@record
+@attrs.frozen(kw_only=True)
 class JournalFile:
     """A journal.
 

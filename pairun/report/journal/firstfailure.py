@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pairun.base.records import record
+import attrs
+
 from pairun.handover.journal import Record
 from pairun.incident.instances import InstanceFailure, first_of, what_followed
 from pairun.report.journal.history import PhasePast
 from pairun.report.journal.pastinstances import InstancePast
 
 
-@record
+@attrs.frozen(kw_only=True)
 class FirstFailure:
     """The failure that caused the others.
 

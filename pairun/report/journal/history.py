@@ -6,7 +6,8 @@ differences of the records' times, which are not exact.
 
 from __future__ import annotations
 
-from pairun.base.records import field, record
+import attrs
+
 from pairun.handover.journal import Record
 from pairun.report.journal.records import describe
 
@@ -17,7 +18,7 @@ UNFINISHED = "unfinished"
 """The outcome of a task or phase without an end, if it may still run."""
 
 
-@record(frozen=False)
+@attrs.define(kw_only=True)
 class AttemptPast:
     """One attempt.
 
@@ -35,7 +36,7 @@ class AttemptPast:
     began_s: float = 0.0
     seconds: float = 0.0
     measured: bool = False
-    details: Record = field(factory=dict)
+    details: Record = attrs.field(factory=dict)
 
     def cut_off(self, outcome: str, at: float) -> None:
         """Record that it has no end."""
@@ -43,7 +44,7 @@ class AttemptPast:
             self.outcome, self.seconds = outcome, max(0.0, at - self.began_s)
 
 
-@record(frozen=False)
+@attrs.define(kw_only=True)
 class WaitPast:
     """A wait between two attempts.
 
@@ -60,7 +61,7 @@ class WaitPast:
     because: str
 
 
-@record
+@attrs.frozen(kw_only=True)
 class StopPast:
     """A stop signal that PID 1 received.
 
@@ -86,7 +87,7 @@ class StopPast:
         }.get(self.sender, "")
 
 
-@record(frozen=False)
+@attrs.define(kw_only=True)
 class TaskPast:
     """One task or exit handler.
 
@@ -117,9 +118,9 @@ class TaskPast:
     began_s: float = 0.0
     seconds: float = 0.0
     measured: bool = False
-    details: Record = field(factory=dict)
-    attempts: list[AttemptPast] = field(factory=list)
-    waits: list[WaitPast] = field(factory=list)
+    details: Record = attrs.field(factory=dict)
+    attempts: list[AttemptPast] = attrs.field(factory=list)
+    waits: list[WaitPast] = attrs.field(factory=list)
     settings: Record | None = None
     span: tuple[int, int] = (0, 0)
 
@@ -151,7 +152,7 @@ class TaskPast:
             attempt.cut_off(outcome, at)
 
 
-@record(frozen=False)
+@attrs.define(kw_only=True)
 class CommandPast:
     """The user's command.
 
@@ -168,7 +169,7 @@ class CommandPast:
     measured: bool = False
 
 
-@record(frozen=False)
+@attrs.define(kw_only=True)
 class PhasePast:
     """One run of a phase.
 
@@ -197,10 +198,10 @@ class PhasePast:
     began: float | None = None
     began_s: float = 0.0
     pairun: str = ""
-    tasks: list[TaskPast] = field(factory=list)
+    tasks: list[TaskPast] = attrs.field(factory=list)
     command: CommandPast | None = None
     diagnosis: Record | None = None
-    stops: list[StopPast] = field(factory=list)
+    stops: list[StopPast] = attrs.field(factory=list)
     event: str | None = None
     event_s: float = 0.0
     outcome: str = UNFINISHED

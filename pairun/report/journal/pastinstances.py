@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from pairun.base.records import field, record
+import attrs
+
 from pairun.report.journal.history import UNFINISHED, PhasePast
 
 _WORST_FIRST = ("failed", "stopped", UNFINISHED, "no journal", "succeeded")
 
 
-@record
+@attrs.frozen(kw_only=True)
 class InstancePast:
     """One instance, or the Pod that a journal belongs to.
 
@@ -30,7 +31,7 @@ class InstancePast:
     logs: Sequence[str] = ()
     phases: Sequence[PhasePast] = ()
     notes: Sequence[str] = ()
-    ignored: Counter[str] = field(factory=Counter)
+    ignored: Counter[str] = attrs.field(factory=Counter)
     known: str = ""
 
     @property

@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any, NamedTuple
 
+import attrs
+
 from pairun.base.foreignjson import parse_json
-from pairun.base.records import field, record
 from pairun.base.sizes import format_size
 from pairun.errors import PairunError, Problem
 from pairun.handover.journal import SCHEMA, Record
@@ -50,7 +51,7 @@ class Entry(NamedTuple):
         return str(self.data["type"])
 
 
-@record(frozen=False, kw_only=False)
+@attrs.define
 class Reading:
     """The contents of a journal.
 
@@ -64,12 +65,12 @@ class Reading:
         skipped_bytes: how many bytes in the middle were skipped, because the journal is too long.
     """
 
-    entries: list[Entry] = field(factory=list)
+    entries: list[Entry] = attrs.field(factory=list)
     lines: int = 0
-    torn: list[int] = field(factory=list)
-    foreign: list[int] = field(factory=list)
-    ignored: Counter[str] = field(factory=Counter)
-    jumps: list[tuple[int, float]] = field(factory=list)
+    torn: list[int] = attrs.field(factory=list)
+    foreign: list[int] = attrs.field(factory=list)
+    ignored: Counter[str] = attrs.field(factory=Counter)
+    jumps: list[tuple[int, float]] = attrs.field(factory=list)
     skipped_bytes: int = 0
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 
+import attrs
+
 from pairun.base.durations import format_duration
-from pairun.base.records import record
 from pairun.base.sizes import format_size
 
 COMMAND = "command"
 """The activity of an instance while the user's command runs."""
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Activity:
     """The state of one instance at one moment.
 

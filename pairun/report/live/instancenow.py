@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+import attrs
+
 from pairun.base.escapes import visible
-from pairun.base.records import record
 from pairun.handover.journal import Record
 from pairun.report.live.activity import COMMAND, Activity
 
@@ -17,7 +18,7 @@ MOST_TASKS = 100
 _LONGEST_TEXT = 200
 
 
-@record(frozen=False)
+@attrs.define(kw_only=True)
 class _TaskNow:
     """A task that has begun and not ended; times are seconds since the epoch."""
 
@@ -30,7 +31,7 @@ class _TaskNow:
     total: int | None = None
 
 
-@record
+@attrs.frozen(kw_only=True)
 class TaskLimits:
     """The time limits of a task, in seconds; None for no limit.
 

@@ -8,7 +8,8 @@ import select
 from collections.abc import Sequence
 from typing import IO, Protocol
 
-from pairun.base.records import record
+import attrs
+
 from pairun.report.live.activity import Activity
 from pairun.report.live.outputline import clean
 from pairun.report.tint import is_terminal
@@ -21,7 +22,7 @@ SLOWEST_NEWS_S = 300.0
 """The longest time between two such reports, in seconds."""
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Standing:
     """The state of a job at one moment.
 

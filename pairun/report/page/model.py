@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from pairun.base.records import as_dict, record
+import attrs
+
 from pairun.report.journal.blame import Cost, blame, slowest
 from pairun.report.journal.firstfailure import first_failure, stop_by_person
 from pairun.report.journal.history import PhasePast
@@ -22,7 +23,7 @@ MOST_COSTS = 40
 """How many of a phase's tasks the page lists by duration."""
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Headline:
     """What a reader sees first on the page.
 
@@ -125,7 +126,7 @@ def model(instances: Sequence[InstancePast], problems: Sequence[str]) -> dict[st
             "phases": [_costs(p) for p in dearest.phases],
         },
         "slowest": [
-            {**as_dict(s), "phase": describe(s.phase), "task": describe(s.task), "label": describe(s.label)}
+            {**attrs.asdict(s), "phase": describe(s.phase), "task": describe(s.task), "label": describe(s.label)}
             for s in slowest(begun)[:MOST_COSTS]
         ]
         if len(begun) > 1

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pairun.base.records import record
+import attrs
+
 from pairun.errors import Place, Problem
 from pairun.job.planning import RolePlan
 from pairun.playbook.document.reading import Node
@@ -19,7 +20,7 @@ Line = tuple[str, int]
 """A line: its file, and its number from 1."""
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Setter:
     """A value that a layer wrote, masked; with the layer and the place."""
 
@@ -28,7 +29,7 @@ class Setter:
     where: str
 
 
-@record(kw_only=False)
+@attrs.frozen
 class SettingShown:
     """A setting of a task.
 

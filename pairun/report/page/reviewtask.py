@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pairun.base.records import record
+import attrs
+
 from pairun.plan import USER_COMMAND
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import TaskDraft
@@ -23,7 +24,7 @@ WORDS = {
 """The badge of each kind of verdict."""
 
 
-@record(kw_only=False)
+@attrs.frozen
 class ProblemInPlace:
     """A problem as its task shows it: the masked message, and where the page shows its lines."""
 

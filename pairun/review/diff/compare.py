@@ -10,13 +10,14 @@ import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pairun.base.records import field, record
+import attrs
+
 from pairun.errors import Problem
 from pairun.module import Phase
 from pairun.review.diff.values import Value, ValueChange, changes
 
 
-@record
+@attrs.frozen(kw_only=True)
 class TaskSide:
     """A task on one side.
 
@@ -39,7 +40,7 @@ class TaskSide:
     values: Mapping[tuple[str, ...], Value]
 
 
-@record
+@attrs.frozen(kw_only=True)
 class RoleSide:
     """A role on one side.
 
@@ -58,7 +59,7 @@ class RoleSide:
     pod: Mapping[tuple[str, ...], Value]
 
 
-@record
+@attrs.frozen(kw_only=True)
 class TaskChange:
     """The change of one task.
 
@@ -89,7 +90,7 @@ class TaskChange:
         return "added" if self.old is None else "removed" if self.new is None else "changed"
 
 
-@record
+@attrs.frozen(kw_only=True)
 class RoleDiff:
     """The differences of one role.
 
@@ -103,9 +104,9 @@ class RoleDiff:
     """
 
     missing: str | None = None
-    tasks: Mapping[Phase, Sequence[TaskChange]] = field(factory=dict)
-    grace: Mapping[Phase, ValueChange] = field(factory=dict)
-    modules: Mapping[str, tuple[tuple[str, str], tuple[str, str]]] = field(factory=dict)
+    tasks: Mapping[Phase, Sequence[TaskChange]] = attrs.field(factory=dict)
+    grace: Mapping[Phase, ValueChange] = attrs.field(factory=dict)
+    modules: Mapping[str, tuple[tuple[str, str], tuple[str, str]]] = attrs.field(factory=dict)
     plugins: Sequence[str] = ()
     pod: Sequence[ValueChange] = ()
 
@@ -183,7 +184,7 @@ def _moved(old: list[str], new: list[str]) -> dict[str, tuple[str, str]]:
     return {old[p]: (behind_old[old[p]], behind_new[old[p]]) for p in positions if p not in kept}
 
 
-@record
+@attrs.frozen(kw_only=True)
 class ProblemDiff:
     """The problems of a job's two sides.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from pairun.base.records import record
+import attrs
+
 from pairun.errors import PairunError, Place
 from pairun.playbook.content import Content
 from pairun.playbook.document.reading import load_bytes
@@ -13,7 +14,7 @@ from pairun.playbook.rootfiles import RULES_FOLDER
 from pairun.playbook.rules import own_exit_codes
 
 
-@record(kw_only=False)
+@attrs.frozen
 class CodeChange:
     """A class whose exit code differs; None if a side has no exit code for it.
 
@@ -28,7 +29,7 @@ class CodeChange:
     place: Place
 
 
-@record
+@attrs.frozen(kw_only=True)
 class DiagnosisDiff:
     """The differences in the diagnosis.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pairun.base.records import record
+import attrs
+
 from pairun.errors import PairunError, Problem
 from pairun.playbook.content import Content
 from pairun.review.diff.compare import ProblemDiff, RoleDiff, diff_problems, diff_role
@@ -15,7 +16,7 @@ from pairun.review.diff.values import ValueChange
 from pairun.secrets.vault import Vault
 
 
-@record
+@attrs.frozen(kw_only=True)
 class JobDiff:
     """The differences of one job file.
 
@@ -46,7 +47,7 @@ class JobDiff:
         return any(p.severity == "error" for p in (*self.problems.new, *self.problems.both))
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Comparison:
     """Jobs compared under two stacks of content roots.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pairun.base.records import record
+import attrs
+
 from pairun.contract.sources import read_source
 from pairun.errors import PairunError, Problem, Problems
 from pairun.formats.jsyaml import dialect_named
@@ -27,7 +28,7 @@ from pairun.secrets.vault import Vault
 BUILT_IN = "built-in"
 
 
-@record
+@attrs.frozen(kw_only=True)
 class JobSide:
     """A job with one side's roots, as plain data.
 

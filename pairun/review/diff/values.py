@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from pairun.base.records import record
+import attrs
+
 from pairun.contract.arguments import arguments, type_name
 from pairun.errors import Problem
 from pairun.module import Module, Secret, format_duration, parse_duration
@@ -19,7 +20,7 @@ Path = tuple[str, ...]
 DEFAULT = "the default"
 
 
-@record
+@attrs.frozen(kw_only=True)
 class Value:
     """A value on one side.
 
@@ -32,7 +33,7 @@ class Value:
     setter: str
 
 
-@record
+@attrs.frozen(kw_only=True)
 class ValueChange:
     """A value that differs; None for a side that does not have it.
 

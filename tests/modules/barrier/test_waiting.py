@@ -16,7 +16,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pairun.base.records import record
+import attrs
+
 from pairun.module import Peer
 from tests.modules.barrier.conftest import ENV, Object, World, fails, framework, passes
 
@@ -108,7 +109,7 @@ def test_few_are_asked_about(
 Script = Mapping[float, Mapping[str, Any]]
 
 
-@record(frozen=False, kw_only=False)
+@attrs.define
 class Scripted:
     """A gathering that becomes what a script says, seconds after its beginning.
 

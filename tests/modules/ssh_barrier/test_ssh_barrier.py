@@ -15,9 +15,9 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import pytest
 
-from pairun.base.records import record
 from pairun.errors import Problems, Source
 from pairun.handover.tools import find_tools
 from pairun.host.context import HostContext
@@ -34,7 +34,7 @@ TOOLS = Path(find_tools(os.environ))
 WAIT_S = 60.0
 
 
-@record(kw_only=False)
+@attrs.frozen
 class Instance:
     """One instance: its volume and its variables."""
 
