@@ -18,7 +18,7 @@ from benchmarks.measure import ROOT, TIMES, NotMeasured, Row, cpu_ms, in_turns, 
 HEAVY = ("jinja2", "jsonschema", "requests", "kubernetes")
 """Libraries that no command imports without using them."""
 
-TIMES_PYTHON = 8.0
+TIMES_PYTHON = 14.0
 """How many starts of Python the review of one job may cost."""
 
 SHARE_OF_PYTHON = 0.3

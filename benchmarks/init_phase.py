@@ -39,7 +39,7 @@ from pairun.playbook.document.reading import read_text
 
 TIMES = 15
 
-SHARE_OF_OLD = 0.7
+SHARE_OF_OLD = 0.8
 """What the phase may cost, as a share of the old runtime's starts."""
 
 _SECRETS = {"token": "a-secret-that-is-looked-for"}

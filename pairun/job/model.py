@@ -6,6 +6,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import attrs
 
@@ -26,8 +27,7 @@ def fc_name(raw: str) -> str:
     return re.sub("[^a-z0-9]", "", raw.lower())
 
 
-@attrs.frozen(kw_only=True)
-class Prerequisite:
+class Prerequisite(NamedTuple):
     """Something that tasks need: an image, a script, data, an output.
 
     Attributes:
@@ -47,8 +47,7 @@ class Prerequisite:
     node: Node
 
 
-@attrs.frozen(kw_only=True)
-class Storage:
+class Storage(NamedTuple):
     """A storage that the platform mounts.
 
     Attributes:
@@ -62,8 +61,7 @@ class Storage:
     node: Node
 
 
-@attrs.frozen(kw_only=True)
-class PluginEntry:
+class PluginEntry(NamedTuple):
     """One item of the job's list of runtime plugins.
 
     Attributes:
@@ -85,8 +83,7 @@ class PluginEntry:
         return self.roles is None or role.name in self.roles or role.fc_name in self.roles
 
 
-@attrs.frozen(kw_only=True)
-class Resources:
+class Resources(NamedTuple):
     """The resources of one instance of a role.
 
     Attributes:

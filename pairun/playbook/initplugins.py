@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -12,8 +12,7 @@ from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, TaskDraft, draft_task, free_id
 
 
-@attrs.frozen(kw_only=True)
-class InitPlugin:
+class InitPlugin(NamedTuple):
     """One entry of the list.
 
     Attributes:
@@ -31,8 +30,7 @@ class InitPlugin:
     scope: Mapping[str, Any] = attrs.field(factory=dict)
 
 
-@attrs.frozen(kw_only=True)
-class InitPlugins:
+class InitPlugins(NamedTuple):
     """The whole list: the order of the init phase, and its place."""
 
     plugins: tuple[InitPlugin, ...]

@@ -6,15 +6,14 @@ depend on the job protocol.
 
 from __future__ import annotations
 
-import attrs
+from typing import NamedTuple
 
 from pairun.errors import Place
 from pairun.plan import FailurePolicy
 from pairun.playbook.document.reading import Node
 
 
-@attrs.frozen(kw_only=True)
-class PluginUse:
+class PluginUse(NamedTuple):
     """One plugin that a role of a job uses.
 
     Attributes:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Mapping
-from typing import Any, Literal
-
-import attrs
+from typing import Any, Literal, NamedTuple
 
 from pairun.base.durations import DURATION_PATTERN
 from pairun.module import FAILURE_KINDS
@@ -28,8 +26,7 @@ _ID: dict[str, Any] = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_.-]*$"
 _KINDS: dict[str, Any] = {"enum": list(FAILURE_KINDS)}
 
 
-@attrs.frozen
-class Keyword:
+class Keyword(NamedTuple):
     """One keyword.
 
     Attributes:

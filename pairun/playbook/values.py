@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -20,8 +20,7 @@ from pairun.secrets.forms import MASK
 from pairun.secrets.vault import Vault
 
 
-@attrs.frozen(kw_only=True)
-class CompileInputs:
+class CompileInputs(NamedTuple):
     """The data that expressions can use, as far as it is known.
 
     Attributes:
@@ -39,7 +38,7 @@ class CompileInputs:
     cluster: Any
     env: Mapping[Phase, Any]
     vault: Vault
-    secrets: Any = attrs.field(factory=dict)
+    secrets: Any
     rewrite: tuple[str, str] | None = None
 
 

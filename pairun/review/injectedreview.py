@@ -82,8 +82,7 @@ def _review(
     sizes, role = gang or (None, None)
     job, problems = read_plain_job(config, user=user, gang=sizes)
     main = _main_container(template, env)
-    plain = attrs.evolve(
-        settings,
+    plain = settings._replace(
         plain=True,
         grace=_grace(template, main),
         engine=merged(barrier_layer({BARRIER: "pods"} if gang else {}), command_layer(env)),

@@ -31,7 +31,7 @@ def review_pod(
     """
     source = no_commands() if path is None else decode(load_bytes(path), path, "job")
     job, problems = read_plain_job(source, user=user)
-    plain = attrs.evolve(settings, plain=True, phases=PHASES if path else ("init",))
+    plain = settings._replace(plain=True, phases=PHASES if path else ("init",))
     review = review_loaded(source.file, job, problems, layers, [], plain, vault=vault)
     kept = Problems()
     kept.extend(without_server_warnings(list(review.problems)))

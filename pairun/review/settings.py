@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-
-import attrs
+from typing import NamedTuple
 
 from pairun.base.paths import DEFAULT_CONFIG_DIR, DEFAULT_PAI_DIR
 from pairun.errors import Problem, Problems
@@ -17,8 +16,7 @@ from pairun.playbook.initplugins import InitPlugins
 from pairun.playbook.specs import PHASES
 
 
-@attrs.frozen(kw_only=True)
-class Settings:
+class Settings(NamedTuple):
     """A review's inputs besides content roots and job.
 
     Attributes:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import attrs
-
 from pairun.module import Context, Module, Verdict
 from pairun.plan import Late, Plan, Task
 from pairun.review.verdict import judge
@@ -38,8 +36,7 @@ class Override(NamedTuple):
     before: tuple[Any, str, str]
 
 
-@attrs.frozen(kw_only=True)
-class Reviewed:
+class Reviewed(NamedTuple):
     """A reviewed task.
 
     Attributes:
