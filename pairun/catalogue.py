@@ -535,6 +535,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "a mistake in a shell script",
         "ShellCheck found it (pip install 'pairun[lint]'); its page on the code explains it.",
     ),
+    (
+        "PR936",
+        "white space at the ends of a secret",
+        "Quote the value, or use |- for a block without a line end; a server may refuse a padded one.",
+    ),
 )
 
 CATALOGUE = {id_: ErrorKind(title, advice) for id_, title, advice in _ROWS}

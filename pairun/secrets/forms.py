@@ -1,7 +1,8 @@
 """The forms of a secret: every way in which programs write it.
 
 A secret is written raw, in hexadecimal digits, base64-encoded in one of three alignments,
-URL-encoded, or quoted for JSON, a shell, Python or HTML.
+URL-encoded, or quoted for JSON, a shell, Python or HTML. Programs also trim it, split it at line
+ends, and join its lines.
 """
 
 from __future__ import annotations
@@ -13,10 +14,16 @@ from collections.abc import Iterator
 
 MASK = "******"
 MIN_BYTES = 4
-"""Shorter values are not masked: masking every ``1`` would destroy the log and hide nothing."""
+"""Shorter values are not masked: masking every ``1`` would destroy the log and hide nothing. The
+same is true of the lines of a value."""
 
 MIN_LINE = 16
-"""A line of a secret with at least as many characters is masked as a separate secret."""
+"""Shorter lines are encoded with the lines around them: base64 mixes a line's ends with those."""
+
+MAX_JOINED = 256
+"""How many characters lines have that are joined: what a line of a key and a few short ones need."""
+
+_JOINS = ("\n", "\r\n", " ", ",", "")
 
 
 def encoded(text: str) -> bytes:
@@ -29,20 +36,64 @@ def encoded(text: str) -> bytes:
 
 def forms_of(secret: str) -> set[bytes]:
     """Every form of a secret; empty if it is shorter than `MIN_BYTES`."""
-    if len(encoded(secret)) < MIN_BYTES:
+    if not _is_masked(secret):
         return set()
-    lines = [line.strip() for line in secret.splitlines()]
-    # Programs print a key file line by line, or indented.
-    parts = [line for line in lines if len(line) >= MIN_LINE] if len(lines) > 1 else []
-    return {form for text in (secret, *parts) for form in _forms(text)}
+    trimmed = secret.strip()
+    # Without the white space at its ends: what remains of a log's line stays a line.
+    parts, wholes = {trimmed if _is_masked(trimmed) else secret}, {secret}
+    if len(trimmed.splitlines()) > 1:
+        for lines in (trimmed.splitlines(), trimmed.split("\n")):
+            parts.update(line.strip() for line in lines)
+            parts.update(_joined(lines, MIN_BYTES))
+            wholes.update(_joined(lines, MIN_LINE))
+    parts = set(filter(_is_masked, parts))
+    forms = {form for part in parts for form in _quoted(part)}
+    return forms.union(*(_encoded(encoded(whole)) for whole in parts | wholes))
 
 
-def _forms(text: str) -> Iterator[bytes]:
-    raw = encoded(text)
-    yield raw
+def _is_masked(text: str) -> bool:
+    return len(encoded(text)) >= MIN_BYTES
+
+
+def _joined(lines: list[str], least: int) -> Iterator[str]:
+    """Lines in one text, as programs join them.
+
+    A longer line has a form itself, so only short ones are joined, with as few others as possible.
+    No line is in two joins, and none is joined with a very long one: all joins together are as long
+    as the secret's short lines, times a constant.
+
+    Args:
+        lines: the lines of a secret.
+        least: a line with fewer bytes is short.
+    """
+    groups: list[list[str]] = [[]]
+    size = 0
+    for line in lines:
+        if size >= least:
+            groups.append([])
+            size = 0
+        groups[-1].append(line)
+        size += len(encoded(line.strip()))
+    if size < least and len(groups) > 1:
+        groups[-2:] = [groups[-2] + groups[-1]]
+    for group in groups:
+        if len(group) > 1 and sum(map(len, group)) <= MAX_JOINED:
+            for trim in (str, str.strip, str.lstrip, str.rstrip):
+                trimmed = [*map(trim, group)]
+                for kept in (trimmed, [line for line in trimmed if line.strip()]):
+                    yield from (mark.join(kept).strip() for mark in _JOINS)
+
+
+def _quoted(text: str) -> Iterator[bytes]:
+    """Forms in which each character is written for itself."""
+    yield encoded(text)
     for quote in (_json, _shell, _python, _html):
         yield from map(encoded, quote(text))
-    yield from _url(raw)
+    yield from _url(encoded(text))
+
+
+def _encoded(raw: bytes) -> Iterator[bytes]:
+    """Forms that depend on a text as a whole."""
     yield from _base64(raw)
     yield raw.hex().encode()
     yield raw.hex().upper().encode()
@@ -78,63 +129,33 @@ def _base64(raw: bytes) -> Iterator[bytes]:
 
 
 _BACKSLASHED = re.compile(r"""[ \t!"$&'()*,;<>?\[\\\]^`{|}]""")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
-_NOT_PRINTABLE = re.compile(r"[^\x20-\x7e]+")
-_CODES = dict(zip("\a\b\t\n\v\f\r", "abtnvfr", strict=True))
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CODES = dict(zip("\a\b\t\n\v\f\r\x1b\\'", "abtnvfrE\\'", strict=True))
 
 
 def _shell(text: str) -> Iterator[str]:
-    """A word as shells and tools print it: ``set -x``, ``printf %q``, ``${x@Q}``, ``export``."""
-    single = text.replace("'", r"'\''")
-    yield single
+    """A word as ``set -x``, ``printf %q``, ``${x@Q}`` and ``export`` of bash, dash and busybox."""
+    yield text.replace("'", r"'\''")
     yield text.replace("'", "'\"'\"'")  # Python's shlex
-    yield text.replace("'", "''")  # zsh's rc_quotes; also YAML and SQL
+    yield text.replace("'", "''")  # YAML and SQL
     # No other pair follows quotes at the end of a word.
     end = "'" if text.endswith("'") else ""
     yield re.sub("'+", lambda m: f"'\"{m[0]}\"'", text).removesuffix(end)  # dash, busybox
-    zsh = re.sub("'+", lambda m: "'" + r"\'" * len(m[0]) + "'", text).removesuffix(end)
-    yield zsh.removeprefix("'") if text.startswith("'") else zsh
     yield re.sub(r'[\\"$`]', r"\\\g<0>", text)
     backslashed = _BACKSLASHED.sub(r"\\\g<0>", text)
     yield backslashed
     yield backslashed.replace(r"\,", ",")
-    if text[0] in "#~":
-        yield "\\" + backslashed
-    yield from ("".join(map(code, text)) for code in (_bash_code, _bash_code_c, _zsh_code))
-    yield "".join(c if c.isprintable() and not c.isascii() else _zsh_code(c) for c in text)
-    for special in (_CONTROL, _NOT_PRINTABLE):  # coreutils
-        quoted = special.sub(lambda m: "'$'" + "".join(map(_code, m[0])) + "''", single)
-        yield quoted.removesuffix("'") if special.match(text[-1]) else quoted
+    yield "".join(_code(c, ascii_only=False) for c in text)
+    yield "".join(_code(c, ascii_only=True) for c in text)
 
 
-def _code(character: str) -> str:
-    """A character in ``$'…'``, as a letter or in octal."""
+def _code(character: str, *, ascii_only: bool) -> str:
+    """A character in ``$'…'``, as a letter or in octal; the locale C knows only ASCII."""
     if code := _CODES.get(character):
         return "\\" + code
-    return "".join(f"\\{byte:03o}" for byte in encoded(character))
-
-
-def _bash_code(character: str) -> str:
-    if character in "\x1b\\'":
-        return "\\" + character.replace("\x1b", "E")
-    return _code(character) if _CONTROL.match(character) else character
-
-
-def _bash_code_c(character: str) -> str:
-    """As `_bash_code`, in the locale C."""
-    return _bash_code(character) if character.isascii() else _code(character)
-
-
-def _zsh_code(character: str) -> str:
-    return "".join(map(_zsh_byte, encoded(character)))
-
-
-def _zsh_byte(byte: int) -> str:
-    if byte >= 0x80:
-        return r"\M-" + _zsh_byte(byte - 0x80)
-    if byte in b"\\'\n\t":
-        return {"\n": r"\n", "\t": r"\t"}.get(chr(byte), "\\" + chr(byte))
-    return rf"\C-{chr(byte ^ 0x40)}" if _CONTROL.match(chr(byte)) else chr(byte)
+    if _CONTROL.match(character) or (ascii_only and not character.isascii()):
+        return "".join(f"\\{byte:03o}" for byte in encoded(character))
+    return character
 
 
 def _python(text: str) -> Iterator[str]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from pairun.base.paths import PLAIN_FILES
 from pairun.errors import Source
 from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
@@ -94,6 +95,7 @@ class Volume:
         uid: int = 0,
         plugins: tuple[dict[str, Any], ...] = (),
         tools: pathlib.Path | None = None,
+        secrets: tuple[str, ...] = (),
     ) -> None:
         """Run the init phase of a job.
 
@@ -103,9 +105,14 @@ class Volume:
             uid: who the user's container runs as.
             plugins: the job's.
             tools: the folder of the programs that modules bring along.
+            secrets: the values of the job's secrets.
         """
         source = self.folder / "framework.json"
-        source.write_text(json.dumps(_framework(commands, plugins)))
+        values = {f"s{n}": value for n, value in enumerate(secrets)}
+        source.write_text(json.dumps(_framework(commands, plugins, values)))
+        if secrets:
+            (self.path / "secrets").mkdir()
+            (self.path / "secrets" / "secrets.yaml").write_text(json.dumps(values))
         (self.folder / "layer.yaml").write_text(
             "init:\n"
             "  - disable: barrier\n  - disable: image_check\n  - disable: port_check\n"
@@ -128,6 +135,7 @@ class Volume:
                 "FC_TASKROLE_NAME": "worker",
                 "FC_TASK_INDEX": "0",
                 "FC_POD_UID": UID,
+                PLAIN_FILES: "1",
             },
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
@@ -139,7 +147,7 @@ class Volume:
 
 
 def _framework(
-    commands: tuple[str, ...], plugins: tuple[dict[str, Any], ...] = ()
+    commands: tuple[str, ...], plugins: tuple[dict[str, Any], ...], secrets: dict[str, str]
 ) -> dict[str, Any]:
     job: dict[str, Any] = {
         "protocolVersion": 2,
@@ -155,8 +163,11 @@ def _framework(
             }
         },
         "extras": {"com.microsoft.pai.runtimeplugin": list(plugins)},
+        **({"secrets": secrets} if secrets else {}),
     }
-    read, problems = read_job(read_text(Source("job", "job", json.dumps(job)), JS))
+    # One key a line: OpenPAI masks the secrets of such a text alone.
+    text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in job.items())
+    read, problems = read_job(read_text(Source("job", "job", text), JS))
     assert read is not None, list(problems)
     pods = {"worker": [{"podUID": UID, "podHostIP": "10.0.0.1"}]}
     return with_statuses(make_framework(read), pods)

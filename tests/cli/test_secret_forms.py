@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.secrets.derivations import VALUES, printing, shown_of
+
 if TYPE_CHECKING:
     from tests.cli.conftest import Shell
 
@@ -75,14 +77,14 @@ def leaks(text: str) -> list[str]:
     """What of the secret a text shows."""
     middle = [base64.b64encode(SECRET.encode()).decode()[8:20], SECRET.encode().hex()[8:20]]
     middle += [middle[1].upper(), base64.b64encode(b"user:" + SECRET.encode()).decode()[20:32]]
-    return [piece for piece in (*PIECES, *middle) if piece in text]
+    return [piece for piece in (*PIECES, *middle) if piece in text] + shown_of(text)
 
 
 def job(tasks: str, command: str = "true") -> str:
     """A job with the secret, and with tasks of its own."""
     return (
         "protocolVersion: 2\nname: forms\ntype: job\n"
-        f"secrets: {{s: {json.dumps(SECRET)}}}\n"
+        f"secrets: {json.dumps({'s': SECRET, 'more': VALUES})}\n"
         "prerequisites:\n- {name: i, type: dockerimage, uri: 'r.example.com/team/busybox:1.36'}\n"
         "taskRoles:\n  w:\n    dockerImage: i\n"
         "    resourcePerInstance: {cpu: 1, memoryMB: 100, gpu: 0}\n"
@@ -112,7 +114,7 @@ def test_what_a_job_prints(tmp_path: Path, root: str, shell: Shell) -> None:
     printed = tmp_path / "printed"
     printed.write_text("".join(f"{name}: {text}\n" for name, text in FORMS.items()))
     path = tmp_path / "job.yaml"
-    show = f"cat {printed}; cat {printed} >&2; exit 7"
+    show = f"cat {printed}; cat {printed} >&2; {printing(tmp_path)}; exit 7"
     tasks = "".join(
         f"    {phase}:\n      - {where}\n        id: {phase}_shows\n        name: Shows them\n"
         f"        cmd: {{script: {json.dumps(show)}}}\n        failure_policy: ignore\n"

@@ -683,11 +683,12 @@ def test_two_logins_for_one_registry() -> None:
     assert [id_ for id_, _ in problems_of(second, "framework")] == ["PR780"]
 
 
-def test_a_secret_in_plain_sight_is_named_and_not_shown() -> None:
-    """The ConfigMap would show it to its readers; the warning does not."""
+@pytest.mark.parametrize("value", ["s3cret-token", '" s3cret-token\\n"'])
+def test_a_secret_in_plain_sight_is_named_and_not_shown(value: str) -> None:
+    """The ConfigMap would show it to its readers, also trimmed; the warning does not."""
     text = (
         ONE.replace("[work]", "[fetch s3cret-token]")
-        + "secrets: {token: s3cret-token}\n"
+        + f"secrets: {{token: {value}}}\n"
         + "parameters: {url: 'https://bob:hunter22@example.com/'}\n"
     )
     job, found = job_of(text), Problems()
@@ -698,9 +699,10 @@ def test_a_secret_in_plain_sight_is_named_and_not_shown() -> None:
     assert "hunter22" not in said
 
 
-def test_a_json_job_keeps_its_secrets() -> None:
+@pytest.mark.parametrize("value", ["s3cret-token", '"s3cret-token\\n"', "'\"s3cret-token'"])
+def test_a_json_job_keeps_its_secrets(value: str) -> None:
     """The REST server's mask knows only blocks of YAML; the text is written anew."""
-    document = read_text(Source("j", "job", ONE + "secrets: {token: s3cret-token}\n"), JS).plain()
+    document = read_text(Source("j", "job", f"{ONE}secrets: {{token: {value}}}\n"), JS).plain()
     objects = made(json.dumps(document), "pod")
     assert "s3cret-token" not in json.dumps([o for o in objects if o["kind"] != "Secret"])
     assert "s3cret-token" in secret(objects, "-configcred")

@@ -35,9 +35,7 @@ WRITERS = {
     "bash, set": ["bash", "-c", "set | grep -a -A3 ^SECRET="],
     "dash -x": ["dash", "-c", 'set -x; : "$SECRET"'],
     "dash, export": ["dash", "-c", "export -p"],
-    "zsh -x": ["zsh", "-f", "-c", 'set -x; : "$SECRET"'],
     "busybox -x": ["busybox", "sh", "-c", 'set -x; : "$SECRET"'],
-    "coreutils": ["env", "printf", "%q\\n"],
     "base64": ["sh", "-c", 'printf %s "$SECRET" | base64'],
     "base64 in short lines": ["sh", "-c", 'printf %s "$SECRET" | base64 -w 16'],
     "base64, indented": ["sh", "-c", 'printf %s "$SECRET" | base64 -w 16 | sed "s/^/    /"'],
@@ -57,8 +55,7 @@ def test_what_a_program_writes_is_masked(writer: str, locale: str, secret: str) 
     if shutil.which(argv[0]) is None:
         pytest.skip(f"{argv[0]} is not installed")
     env = {"PATH": os.environ["PATH"], "LC_ALL": locale, "SECRET": secret, "PYTHONUTF8": "1"}
-    given = [*argv, secret] if writer == "coreutils" else argv
-    done = subprocess.run(given, check=True, capture_output=True, env=env, input=secret.encode())
+    done = subprocess.run(argv, check=True, capture_output=True, env=env, input=secret.encode())
     written = done.stdout + done.stderr
     masked = Vault([secret]).data(written)
     assert MASK.encode() in masked

@@ -22,6 +22,7 @@ from pairun.playbook.document.reading import Node, node_of
 from pairun.playbook.document.scalars import js_text
 from pairun.secrets.forms import MASK
 from pairun.secrets.shapes import plain_secrets
+from pairun.secrets.vault import Vault
 
 DOCKER_HUB = "https://index.docker.io/v1/"
 _LOGIN = ("username", "password", "registryuri")
@@ -73,7 +74,8 @@ def storable(job: Job, problems: Problems) -> Job:
         if isinstance(auth := entry.get("auth"), dict):
             entry["auth"] = _without_password(auth, entry["name"], moved)
     shown = mask_secrets(job.text)
-    if not moved and not any(s in shown for s in secrets_of(job) if s):
+    is_masked = job.secrets is None or shown != job.text
+    if not moved and is_masked and Vault(secrets_of(job)).text(shown) == shown:
         return job
     given = job.secrets.plain() if job.secrets else {}
     if job.secrets is not None or moved:
@@ -96,7 +98,7 @@ def _without_password(auth: dict[str, Any], image: str, moved: dict[str, str]) -
 
 
 def _warn_of_plain_secrets(job: Job, problems: Problems) -> None:
-    values = {js_text(n.value) for n in leaves(job.secrets)} if job.secrets else set()
+    values = {js_text(n.value).strip() for n in leaves(job.secrets)} if job.secrets else set()
     values = {v for v in values if len(v) >= _LEAST}
     for key, leaf in _open_leaves(job.node):
         text = leaf.value

@@ -152,8 +152,17 @@ def _secrets(job: Job) -> Iterator[Problem]:
         )
     for path, leaf in _leaves(job.secrets, "$secrets"):
         text = "" if leaf.value is None else js_text(leaf.value)
-        if 0 < len(text.encode()) < MIN_BYTES:
+        trimmed = text.strip()
+        if text and len(trimmed.encode()) < MIN_BYTES:
             yield _warning("PR905", f"{path} is too short to be masked in logs", leaf.place)
+        is_file = "\n" in trimmed and text == f"{trimmed}\n"  # such as a key
+        if text != trimmed and not is_file:
+            yield _warning(
+                "PR936",
+                f"{path} has white space at its ends, and a server may refuse it",
+                leaf.place,
+                "remove it, or quote the value; in a block use |- for a value without a line end",
+            )
 
 
 def _leaves(node: Node, path: str) -> Iterator[tuple[str, Node]]:

@@ -143,10 +143,26 @@ def test_a_login_without_registry() -> None:
 
 def test_short_secrets() -> None:
     """Values under four bytes are not masked; the message names the key, not the value."""
-    text = yaml.safe_dump(document({}, {}, secrets={"a": "xyz", "b": ["öö"], "c": "", "d": 1}))
+    secrets = {"a": "xyz", "b": ["öö"], "c": "", "d": 1, "e": "xyz \n"}
+    text = yaml.safe_dump(document({}, {}, secrets=secrets))
     found = [p for p in job_warnings(job_of(text)) if p.id == "PR905"]
-    assert [p.message.split(" ")[0] for p in found] == ["$secrets.a", "$secrets.d"]
+    assert [p.message.split(" ")[0] for p in found] == ["$secrets.a", "$secrets.d", "$secrets.e"]
     assert "xyz" not in "".join(map(render, found))
+
+
+def test_secrets_with_white_space_at_their_ends() -> None:
+    """A block with | gives a line end that no one wants; a file of several lines may have it."""
+    text = yaml.safe_dump(document({}, {})) + (
+        "secrets:\n  good: a token\n  block: |\n    hunter22\n  padded: ' hunter22'\n"
+        "  stripped: |-\n    hunter22\n  key: |\n    hunter22\n    hunter22\n"
+        "  lines: |+\n    hunter22\n    hunter22\n\n"
+    )
+    found = [p for p in job_warnings(job_of(text)) if p.id == "PR936"]
+    first = text.splitlines().index("secrets:") + 1
+    assert [(p.message.split(" ")[0], p.place and p.place.line - first) for p in found] == [
+        ("$secrets.block", 2), ("$secrets.padded", 4), ("$secrets.lines", 10),
+    ]  # fmt: skip
+    assert "hunter22" not in "".join(map(render, found))
 
 
 def test_secrets_that_openpai_stores_readable() -> None:
