@@ -22,6 +22,7 @@ from benchmarks import (
     page,
     peers,
     pid1,
+    proportion,
     rendezvous_real,
     ssh,
     tasks,
@@ -32,6 +33,7 @@ from benchmarks.table import HEAD, cells, line
 
 PARTS = {
     "commands": commands,
+    "proportion": proportion,
     "init": init_phase,
     "volume": handedover,
     "tasks": tasks,

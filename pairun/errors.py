@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Literal, NamedTuple
 
 from pairun.base.escapes import visible
@@ -54,15 +54,20 @@ class Source:
         parts = {p.strip() for t in new for p in t.splitlines()}
         self._parts |= {p for p in parts if len(p) >= _LEAST_CONCEALED}
 
-    def line(self, number: int) -> str:
-        """The text of line ``number`` (from 1); empty if there is no such line or it is secret."""
+    @property
+    def lines(self) -> list[str]:
+        """The lines as libyaml counts them, including secret ones."""
         if self._lines is None:
             from pairun.secrets.shapes import yaml_lines
 
             self._lines = yaml_lines(self.text)
-        if not 1 <= number <= len(self._lines) or self._is_secret(number):
+        return self._lines
+
+    def line(self, number: int) -> str:
+        """The text of line ``number`` (from 1); empty if there is no such line or it is secret."""
+        if not 1 <= number <= len(self.lines) or self._is_secret(number):
             return ""
-        return self._lines[number - 1].rstrip("\r")
+        return self.lines[number - 1].rstrip("\r")
 
     def hide(self, first: int, last: int) -> None:
         """Exclude the lines ``first`` to ``last`` (from 1, inclusive) from every excerpt."""
@@ -81,7 +86,7 @@ class Source:
         if len(self._searched) > _MOST_SEARCHED:
             return True
         if parts:
-            self._hidden |= _lines_with(self._lines or [], parts)
+            self._hidden |= _lines_with(self.lines, parts)
         return number in self._hidden or number in self._shaped
 
 
@@ -202,11 +207,17 @@ def _reading_order(p: Problem) -> tuple[str, int, int]:
     return (p.place.source.file, p.place.line, p.place.column) if p.place else ("", 0, 0)
 
 
+MOST_KNOWN = 100
+"""More known words are not compared: a job may have thousands of names, and as many mistakes."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word closest to ``word``, if one is close enough."""
+    """The known word closest to ``word``, if one is close enough; None of more than `MOST_KNOWN`."""
     from difflib import get_close_matches  # PID 1 does not need it
 
-    folded = {k.lower().replace("-", "_"): k for k in known}
+    folded = {k.lower().replace("-", "_"): k for k in islice(known, MOST_KNOWN + 1)}
+    if len(folded) > MOST_KNOWN:
+        return None
     # camelCase is the most frequent mistake of users who come from job files
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word).lower().replace("-", "_")
     return next((folded[near] for near in get_close_matches(plain, folded, 1, 0.65)), None)
@@ -214,7 +225,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """A hint that names the nearest known word, or lists the known words if there are few."""
-    words = list(known)
+    words = list(islice(known, MOST_KNOWN + 1))
     if near := nearest(word, words):
         return f"did you mean '{near}'?"
     return f"known here: {', '.join(sorted(words))}" if 0 < len(words) <= 12 else None

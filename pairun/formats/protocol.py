@@ -1,12 +1,15 @@
 """The job protocol v2 as a JSON Schema: the single description of a job file's content.
 
-It accepts exactly what the schema of OpenPAI's REST server accepts. pairun's additions (callbacks
+It accepts what the schema of OpenPAI's REST server accepts, except numbers of ports with which no
+Pod can start. pairun's additions (callbacks
 without ``plugin``, ``require``) are possible because prerequisites allow further keys.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+from pairun.kube.ports import MAX_PORTS
 
 Schema = dict[str, Any]
 
@@ -85,7 +88,9 @@ _TASK_ROLE: Schema = {
                 "gpu": {"type": "integer"},
                 "ports": {
                     "type": ["object", "null"],
-                    "patternProperties": {IDENTIFIER_PATTERN: {"type": "integer"}},
+                    "patternProperties": {
+                        IDENTIFIER_PATTERN: {"type": "integer", "minimum": 0, "maximum": MAX_PORTS}
+                    },
                     "minProperties": 1,
                     "additionalProperties": False,
                 },

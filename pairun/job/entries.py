@@ -67,13 +67,13 @@ def check_requirements(prerequisites: tuple[Prerequisite, ...], problems: Proble
     done: set[str] = set()
     for start in prerequisites:
         # Depth first without recursion: each step is a prerequisite and its remaining list.
-        path = [(start.name, iter(start.requires))]
+        path = {start.name: iter(start.requires)}
         while path and start.name not in done:
-            name, rest = path[-1]
-            required = next(rest, None)
+            name = next(reversed(path))
+            required = next(path[name], None)
             if required is None:
                 done.add(name)
-                path.pop()
+                del path[name]
             elif required not in by_name:
                 problems.error(
                     "PR505",
@@ -81,7 +81,8 @@ def check_requirements(prerequisites: tuple[Prerequisite, ...], problems: Proble
                     _require_place(by_name[name], required),
                     did_you_mean(required, by_name),
                 )
-            elif required in (chain := [step[0] for step in path]):
+            elif required in path:
+                chain = [*path]
                 circle = [*chain[chain.index(required) :], required]
                 problems.error(
                     "PR506",
@@ -89,7 +90,7 @@ def check_requirements(prerequisites: tuple[Prerequisite, ...], problems: Proble
                     _require_place(by_name[name], required),
                 )
             elif required not in done:
-                path.append((required, iter(by_name[required].requires)))
+                path[required] = iter(by_name[required].requires)
 
 
 def _require_place(entry: Prerequisite, required: str) -> Place:

@@ -11,7 +11,6 @@ from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
 from pairun.secrets.forms import MASK
-from pairun.secrets.shapes import yaml_lines
 from pairun.secrets.vault import Vault
 
 _LOGIN = ("username", "password", "registryuri")
@@ -49,7 +48,7 @@ def _hide_block(node: Node, secrets: Node) -> None:
     first = (secrets.key or secrets.place).line
     keys = [c.key for _, c in node.items() if c.key and c.key.source is source]
     later = [key.line for key in keys if key.line > first]
-    end = min(later) - 1 if later else len(yaml_lines(source.text))
+    end = min(later) - 1 if later else len(source.lines)
     values = list(leaves(secrets))
     source.hide(first, max([end, first, *(leaf.place.line for leaf in values)]))
     texts = [js_text(leaf.value) for leaf in values if not isinstance(leaf.value, bool | None)]
@@ -72,15 +71,16 @@ def hide_lines(node: Node, vault: Vault) -> None:
     An excerpt may cut a secret in two, and the text of a value may differ from the value.
     """
     source = node.place.source
-    # If the whole text has no match, neither has any line: most jobs need only one search.
-    is_clean = vault.text(source.text) == source.text
-    for number, line in () if is_clean else enumerate(yaml_lines(source.text), 1):
+    texts = [leaf for leaf in leaves(node) if isinstance(leaf.value, str)]
+    # If all together have no match, neither has any of them: most jobs need only one search.
+    together = "\n".join((source.text, *(leaf.value for leaf in texts)))
+    if vault.text(together) == together:
+        return
+    for number, line in enumerate(source.lines, 1):
         # The text of a line that is already hidden is empty.
         if source.line(number) and vault.text(line) != line:
             source.hide(number, number)
-    for leaf in leaves(node):
-        if not isinstance(leaf.value, str) or (is_clean and leaf.value in source.text):
-            continue
+    for leaf in texts:
         first, more = leaf.place.line, leaf.value.count("\n")
         if (more or leaf.place.source.line(first)) and vault.text(leaf.value) != leaf.value:
             leaf.place.source.hide(first, first + more)

@@ -16,6 +16,7 @@ from pairun.job.checks.extras import check_extras
 from pairun.job.checks.references import (
     REFERENCES,
     check_deployments,
+    check_ports,
     check_references,
     check_role_names,
 )
@@ -145,6 +146,7 @@ def read_job(
     check_tags(node, _deployment(node), problems)
     check_layer_tags(node.at(("extras", "pairun")), problems)
     check_references(node, prerequisites, problems)
+    check_ports(node, problems)
     check_role_names(node, problems)
     check_deployments(node, problems)
     names = frozenset(n for raw, _ in entries(node, "taskRoles") for n in (raw, fc_name(raw)))
@@ -155,11 +157,12 @@ def read_job(
     gang = extras.get("gangAllocation") if extras else None
     virtual_cluster = node.at(("defaults", "virtualCluster"))
     retry_count = node.get("jobRetryCount")
+    by_name = {(p.type, p.name): p for p in prerequisites}
     job = Job(
         name=text(node, "name") or "",
         user=user,
         virtual_cluster=scalar_text(virtual_cluster) or "default",
-        roles=tuple(_role(n, r, prerequisites) for n, r in entries(node, "taskRoles")),
+        roles=tuple(_role(n, r, by_name) for n, r in entries(node, "taskRoles")),
         prerequisites=prerequisites,
         parameters=node.get("parameters"),
         secrets=node.get("secrets"),
@@ -201,11 +204,9 @@ def _deployment(node: Node) -> Node | None:
     return next((d for d in deployments if chosen and text(d, "name") == chosen.value), None)
 
 
-def _role(raw: str, node: Node, prerequisites: tuple[Prerequisite, ...]) -> Role:
+def _role(raw: str, node: Node, prerequisites: Mapping[tuple[str, str], Prerequisite]) -> Role:
     chosen = {
-        type_: next(
-            (p for p in prerequisites if p.type == type_ and p.name == text(node, key)), None
-        )
+        type_: prerequisites.get((type_, text(node, key) or ""))
         for key, type_ in REFERENCES.items()
     }
     image = chosen["dockerimage"]

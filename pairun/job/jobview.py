@@ -46,9 +46,7 @@ def job_context(
                 "infiniband": asked.infiniband,
             },
         },
-        "roles": [
-            {"name": r.name, "fc_name": r.fc_name, "instances": r.instances} for r in job.roles
-        ],
+        "roles": job.role_list,
         "storages": [s.name for s in job.storages],
         "volumes": [s.path for s in job.storages],
         "image": {"uri": _uri(role), "auth": image_login(job, role.image)},

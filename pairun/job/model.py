@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -171,7 +171,7 @@ class Job:
     text: str
     secrets_unknown: bool = False
 
-    @functools.cached_property
+    @cached_property
     def budget(self) -> CpuBudget:
         """The CPU time that its expressions may take together; each role adds 10 ms."""
         return CpuBudget(MAX_SECONDS + 0.01 * len(self.roles))
@@ -186,7 +186,7 @@ class Job:
         """The name of the job's Framework object, computed as in OpenPAI's REST server."""
         return hashlib.md5(self.framework_name.encode(), usedforsecurity=False).hexdigest()
 
-    @property
+    @cached_property
     def storages(self) -> list[Storage]:
         """The entries in ``extras.storages`` that have a name."""
         entries = self.extras.get("storages") if self.extras else None
@@ -208,8 +208,19 @@ class Job:
         Names are unique per type only. A prerequisite with a plugin is preferred, then the last
         one, as in the original runtime.
         """
-        named = [p for p in self.prerequisites if p.name == name]
-        return next(iter([p for p in named[::-1] if p.plugin] + named[::-1]), None)
+        return self._by_name.get(name)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Prerequisite]:
+        last = {p.name: p for p in self.prerequisites}
+        return last | {p.name: p for p in self.prerequisites if p.plugin}
+
+    @cached_property
+    def role_list(self) -> list[dict[str, Any]]:
+        """The roles as every role's expressions see them."""
+        return [
+            {"name": r.name, "fc_name": r.fc_name, "instances": r.instances} for r in self.roles
+        ]
 
     @property
     def plugin_overrides(self) -> Node | None:

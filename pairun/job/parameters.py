@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from pairun.errors import Place, Problems, did_you_mean
@@ -18,12 +18,12 @@ class Scope(NamedTuple):
 
     Attributes:
         namespaces: ``$parameters`` and so on; None if the job or role does not have it.
-        this: for a prerequisite: itself, then those it requires, depth first.
+        this: yields, for a prerequisite, itself, then those it requires, depth first.
         secrets_unknown: the values of the job's secrets are unknown, so their tags stay.
     """
 
     namespaces: Mapping[str, Node | None]
-    this: tuple[Node, ...] = ()
+    this: Callable[[], Iterable[Node]] = tuple
     secrets_unknown: bool = False
 
     def look_up(self, key: str) -> tuple[Node | None, str]:
@@ -45,14 +45,14 @@ class Scope(NamedTuple):
     def _inherited(self, path: list[str]) -> Node | None:
         # `this.parameters.key` is the proposal's spelling for the prerequisite's own key.
         paths = [path, path[1:]] if path[:1] == ["parameters"] else [path]
-        for node in self.this:
+        for node in self.this():
             for candidate in filter(None, paths):
                 if (value := follow(node, candidate)) is not None:
                     return value
         return None
 
 
-def role_scope(job: Job, role: Role, this: tuple[Node, ...] = ()) -> Scope:
+def role_scope(job: Job, role: Role, this: Callable[[], Iterable[Node]] = tuple) -> Scope:
     """The scope of a role's plugins."""
     return Scope(
         namespaces={

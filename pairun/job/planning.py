@@ -79,10 +79,9 @@ def plan_role(
         written: the scripts that programs of plugin folders wrote; None before they run.
         command: the user's command if the platform has rendered it.
         rewrite: the shared volume's path, and its replacement.
-        vault: takes the job's secrets.
+        vault: masks; it knows the job's secrets (`secrets_of`).
         problems: takes every error and warning.
     """
-    vault.add(secrets_of(job))
     uses, plugin_problems = collect(job, role)
     problems.extend(plugin_problems)
     facts = CompileInputs(

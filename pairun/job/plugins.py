@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 from pairun.errors import Problem, Problems
@@ -32,7 +33,7 @@ def collect(job: Job, role: Role) -> tuple[list[PluginUse], Problems]:
             continue
         parameters = {k: v for k, v in entry.node.items() if k not in _LIFTED}
         node = Node(parameters, entry.node.place, entry.node.key)
-        scope = role_scope(job, role, _inheritance(job, entry))
+        scope = role_scope(job, role, functools.partial(_inheritance, job, entry))
         rendered = _render(node, scope, entry.failure_policy, problems)
         if rendered is not None:
             uses.append(_use(entry.plugin, entry.name, rendered, entry.failure_policy, entry.node))
@@ -75,40 +76,30 @@ def _left_out(problem: Problem) -> Problem:
 
 def prerequisites_of(job: Job, role: Role) -> list[Prerequisite]:
     """The prerequisites that a role lists, each once and after those it requires."""
-    used: dict[int, Prerequisite] = {}
-    for name in role.prerequisites:
-        for entry in _with_requirements(job, name):
-            used.setdefault(id(entry), entry)
-    return list(used.values())
-
-
-def _with_requirements(job: Job, name: str) -> list[Prerequisite]:
-    """A prerequisite after all that it requires, depth first; cycles are already rejected."""
-    start = job.prerequisite(name)
-    if start is None:
-        return []
-    done: dict[str, Prerequisite] = {}
-    begun = {name}
-    stack: list[tuple[Prerequisite, Iterator[str]]] = [(start, iter(start.requires))]
+    done: list[Prerequisite] = []
+    begun: set[str] = set()
+    # Depth first without recursion; cycles are already rejected.
+    stack: list[tuple[Prerequisite | None, Iterator[str]]] = [(None, iter(role.prerequisites))]
     while stack:
         entry, rest = stack[-1]
         required = next(rest, None)
         if required is None:
-            done[entry.name] = stack.pop()[0]
+            stack.pop()
+            done += [entry] if entry else []
         elif required not in begun and (prerequisite := job.prerequisite(required)) is not None:
             begun.add(required)
             stack.append((prerequisite, iter(prerequisite.requires)))
-    return list(done.values())
+    return done
 
 
-def _inheritance(job: Job, entry: Prerequisite) -> tuple[Node, ...]:
+def _inheritance(job: Job, entry: Prerequisite) -> Iterator[Node]:
     """A prerequisite, then those it requires, depth first: the order to search for properties."""
-    inherited: dict[str, Node] = {}
+    seen: set[str] = set()
     stack = [entry]
     while stack:
         current = stack.pop()
-        if current.name not in inherited:
-            inherited[current.name] = current.node
+        if current.name not in seen:
+            seen.add(current.name)
+            yield current.node
             required = (job.prerequisite(name) for name in reversed(current.requires))
             stack += [r for r in required if r]
-    return tuple(inherited.values())

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from bisect import bisect_right
+from functools import cached_property
 
+from pairun.base.records import record
 from pairun.errors import Place
 from pairun.formats import mustache
 from pairun.job.model import Job, Role
@@ -13,7 +15,8 @@ from pairun.playbook.document.reading import Node
 from pairun.playbook.document.textplaces import place_in
 
 
-class Script(NamedTuple):
+@record
+class Script:
     """A text that a shell reads.
 
     Attributes:
@@ -28,10 +31,14 @@ class Script(NamedTuple):
     lines: tuple[tuple[Node, int], ...]
     secret: bool = False
 
+    @cached_property
+    def _starts(self) -> list[int]:
+        return _starts(self.text)
+
     def place(self, offset: int) -> Place:
         """The place of a character of the text."""
-        line = self.text.count("\n", 0, offset)
-        column = offset - (self.text.rfind("\n", 0, offset) + 1)
+        line = bisect_right(self._starts, offset) - 1
+        column = offset - self._starts[line]
         node, start = self.lines[min(line, len(self.lines) - 1)]
         end = str(node.value).find("\n", start)
         length = (len(str(node.value)) if end < 0 else end) - start

@@ -19,6 +19,7 @@ from pairun.module import Secret
 from pairun.playbook.document.nodes import elements, entries
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
+from pairun.playbook.document.textplaces import find_from
 
 TAG = re.compile("<%([^<>%]*)%>")
 """A text that may be a tag of the protocol; `tag_key` decides."""
@@ -129,15 +130,15 @@ def undefined_tags(job: Job, role: Role) -> Iterator[tuple[Node, str]]:
     A job whose secrets are unknown yields no tag of ``$secrets``.
     """
     commands = command_nodes(job, role)
-    written = [{_spelled(t): t for t in unresolved_tags(c.value, None)} for c in commands]
+    written: dict[str, tuple[Node, str]] = {}
+    for command in commands:
+        for tag in unresolved_tags(command.value, None):
+            written.setdefault(_spelled(tag), (command, tag))
     for tag in unresolved_tags(user_command(job, role), job.secrets):
         spelled = _spelled(tag)
         if job.secrets_unknown and spelled.startswith("$secrets."):
             continue  # one warning covers them all
-        holding = zip(commands, written, strict=True)
-        yield next(
-            ((c, tags[spelled]) for c, tags in holding if spelled in tags), (commands[0], tag)
-        )
+        yield written.get(spelled, (commands[0], tag))
 
 
 def _spelled(tag: str) -> str:
@@ -169,12 +170,7 @@ def tag_path(key: str) -> list[str]:
 
 def tag_place(text: Node, tag: str) -> Place:
     """The place of a tag in a text, or of the text if no line of the source shows the tag."""
-    source, first = text.place.source, text.place.line
-    for line in range(first, first + text.value.count("\n") + 2):
-        column = source.line(line).find(tag)
-        if column >= 0:
-            return Place(source, line, column + 1)
-    return text.place
+    return find_from(text.place, tag, text.value.count("\n") + 2) or text.place
 
 
 def follow(node: Node | None, path: list[str]) -> Node | None:

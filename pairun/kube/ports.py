@@ -18,6 +18,9 @@ PORT_ANNOTATION = "rest-server/port-scheduling-spec"
 DEFAULT_RANGE = (15000, 40000)
 """The default half-open range of ports; OpenPAI's value."""
 
+MAX_PORTS = 1000
+"""The most ports of one Pod. Their numbers are hashes, and of 1,000 in OpenPAI's range two are equal."""
+
 _RENDEZVOUS_RANGE = (15000, 32768)
 """Ends where Linux's ports of outgoing connections start (ip_sysctl, ip_local_port_range)."""
 
@@ -76,6 +79,8 @@ class PortPlan:
                 self._starts = {label: int(entry["start"]) for label, entry in labels.items()}
         except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise ValueError(f"the annotation {PORT_ANNOTATION} cannot be read: {e!r}") from e
+        if min(self._counts.values(), default=0) < 0 or sum(self._counts.values()) > MAX_PORTS:
+            raise ValueError(f"the annotation {PORT_ANNOTATION} has not 0 to {MAX_PORTS} ports")
         if self.range and self.range[1] <= self.range[0]:
             raise ValueError(f"the annotation {PORT_ANNOTATION} has an empty range of ports")
 

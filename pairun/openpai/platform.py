@@ -72,6 +72,33 @@ def platform_environment(
 ) -> tuple[Environment, Environment]:
     """The environment of a task's two containers, as a cluster would set it.
 
+    The arguments are those of `instance_environment`.
+    """
+    shared = framework_environment(job)
+    init, app = instance_environment(
+        job,
+        role,
+        index,
+        pod_uid=pod_uid,
+        framework_uid=framework_uid,
+        apiserver=apiserver,
+        rest_server=rest_server,
+    )
+    return shared | init, shared | app
+
+
+def instance_environment(
+    job: Job,
+    role: Role,
+    index: int,
+    *,
+    pod_uid: str,
+    framework_uid: str | None = None,
+    apiserver: str = "",
+    rest_server: str = "",
+) -> tuple[Environment, Environment]:
+    """The environment of a task's two containers, without `framework_environment`.
+
     Args:
         job: the job.
         role: the task's role.
@@ -85,7 +112,7 @@ def platform_environment(
         The variables of the init container, and those of the user's.
     """
     controller = _controller_variables(job, role, index, pod_uid, framework_uid)
-    shared = framework_environment(job) | {
+    shared = {
         "PAI_CURRENT_TASK_ROLE_NAME": role.name,
         "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": str(index),
     }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
-from itertools import count
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -102,13 +101,9 @@ class Draft:
         """The task with this id."""
         return next((t for t in self.tasks() if t.id == id_), None)
 
-    def position(self, task: TaskDraft) -> int:
-        """The index of the step that is, or contains, the task."""
-        return next(
-            i
-            for i, s in enumerate(self.steps)
-            if s is task or (isinstance(s, GroupDraft) and task in s.tasks)
-        )
+    def by_id(self) -> dict[str, TaskDraft]:
+        """Every task by its id; the first of several with the same id."""
+        return {t.id: t for t in reversed([*self.tasks()])}
 
     def end(self) -> int:
         """The index for an appended task: the end, but before the user's command."""
@@ -154,10 +149,20 @@ def draft_task(
     return TaskDraft(id=id_, module=module, node=fixed, origin=origin, **more)
 
 
-def free_id(base: str, taken: Container[str]) -> str:
-    """The first of ``base``, ``base_2``, ``base_3`` … that is free."""
-    ids = (base if n == 1 else f"{base}_{n}" for n in count(1))
-    return next(id_ for id_ in ids if id_ not in taken)
+def free_id(base: str, taken: dict[str, int]) -> str:
+    """Take the first of ``base``, ``base_2``, ``base_3`` … that is free.
+
+    Args:
+        base: the id if nothing has it.
+        taken: the ids in use, each with the number to begin with; gets the new id.
+    """
+    id_, n = base, taken.get(base, 1)
+    while id_ in taken:
+        n += 1
+        id_ = f"{base}_{n}"
+    taken[base] = n
+    taken[id_] = taken.get(id_, 1)
+    return id_
 
 
 def history(node: Node) -> Iterator[Node]:

@@ -139,9 +139,10 @@ class Layers:
         drafts = {phase: self._base(phase, problems) for phase in PHASES}
         if init_plugins is not None:
             replace_tasks(drafts["init"], init_plugins, self.content.modules, problems)
-        sound = [u for u in uses if self._spec_is_sound(u.plugin, problems)]
+        is_sound = {p: self._spec_is_sound(p, problems) for p in {u.plugin: None for u in uses}}
+        sound = [u for u in uses if is_sound[u.plugin]]
         for draft in drafts.values():
-            draft.left_out |= {u.base_id for u in uses if u not in sound}
+            draft.left_out |= {u.base_id for u in uses if not is_sound[u.plugin]}
         add_plugins(
             drafts,
             self.content,

@@ -54,7 +54,7 @@ def replace_tasks(
     """
     before = list(draft.tasks())
     # Patches use the ids of the playbook's tasks, so no other task may have one of them.
-    taken = {t.id for t in before}
+    taken = {t.id: 1 for t in before}
     used: dict[str, TaskDraft] = {}
     steps: list[TaskDraft] = []
     for plugin in listed.plugins:
@@ -65,7 +65,7 @@ def replace_tasks(
         if task is None:
             continue
         if task.id in used or plugin.task is not None:
-            task.id = free_id(task.id, taken | used.keys())
+            task.id = free_id(task.id, taken)
         used[task.id] = task
         steps.append(task)
     for task in before:

@@ -9,7 +9,7 @@ from pairun.errors import Place, Problems, did_you_mean
 from pairun.module import Phase
 from pairun.plan import USER_COMMAND
 from pairun.playbook.document.reading import Node
-from pairun.playbook.drafts import Draft, TaskDraft, draft_task, merged
+from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task, merged
 from pairun.playbook.keywords import EXPORT, OPERATIONS, keywords_of
 from pairun.playbook.policy import Policy
 
@@ -41,7 +41,13 @@ class Patcher:
         self._policy = policy
         self._problems = problems
         self._elsewhere = elsewhere
-        self._after: dict[int, int] = {}
+        self._tasks = draft.by_id()
+        self._step_of = {
+            id(task): step
+            for step in draft.steps
+            for task in (step.tasks if isinstance(step, GroupDraft) else (step,))
+        }
+        self._inserted: dict[tuple[str, int], list[TaskDraft]] = {}
 
     def apply(self, operations: Node) -> None:
         """Apply a list of operations: patches first, then the order."""
@@ -65,10 +71,26 @@ class Patcher:
                 inserts.append((kinds[0], op))
         for kind, op in inserts:
             self._insert(kind, op)
+        self._draft.steps = list(self._ordered())
+
+    def _ordered(self) -> Iterator[TaskDraft | GroupDraft]:
+        """The steps with the inserted tasks, which may be anchors themselves."""
+        todo: list[tuple[TaskDraft | GroupDraft, bool]]
+        todo = [(step, False) for step in reversed(self._draft.steps)]
+        while todo:
+            step, is_next = todo.pop()
+            if is_next:
+                yield step
+                continue
+            after = self._inserted.get(("after", id(step)), ())
+            before = self._inserted.get(("before", id(step)), ())
+            todo += ((task, False) for task in reversed(after))
+            todo.append((step, True))
+            todo += ((task, False) for task in reversed(before))
 
     def _target(self, node: Node) -> TaskDraft | None:
         id_ = str(node.value)
-        task = self._draft.find(id_)
+        task = self._tasks.get(id_)
         if task is None and {id_, re.sub(r"_\d+$", "", id_)} & self._draft.left_out:
             return None  # the plugin with this task is already reported
         # The engine patches the default playbook; an operator's own may lack the task.
@@ -77,7 +99,7 @@ class Patcher:
                 "PR401",
                 f"there is no task '{id_}' in {self._draft.phase}",
                 node.place,
-                self._elsewhere.get(id_) or did_you_mean(id_, [t.id for t in self._draft.tasks()]),
+                self._elsewhere.get(id_) or did_you_mean(id_, self._tasks),
             )
         return task
 
@@ -174,18 +196,10 @@ class Patcher:
             return
         if self._policy is not None and (lock := body.get("locked")) is not None:
             self._problems.error("PR402", "a job may not lock a task", lock.place)
-        steps = self._draft.steps
-        if kind == "append":
-            steps.insert(self._draft.end(), task)
+        anchor = None if kind == "append" else self._target(op.value[kind])
+        if kind != "append" and anchor is None:
             return
-        anchor = self._target(op.value[kind])
-        if anchor is None:
-            return
-        at = self._draft.position(anchor)
-        if kind == "before":
-            steps.insert(at, task)
-            return
-        if anchor.module == USER_COMMAND:
+        if kind == "after" and anchor is not None and anchor.module == USER_COMMAND:
             self._problems.error(
                 "PR208",
                 "nothing runs after the user's command",
@@ -193,10 +207,24 @@ class Patcher:
                 "register an exit handler: on_exit",
             )
             return
-        # Two `after: x` keep their order in the file.
-        followers = self._after.get(id(anchor), 0)
-        steps.insert(at + 1 + followers, task)
-        self._after[id(anchor)] = followers + 1
+        self._tasks.setdefault(task.id, task)
+        if anchor is None:
+            self._append(task)
+        else:
+            # Tasks with the same anchor keep their order in the file.
+            step = self._step_of[id(anchor)]
+            self._inserted.setdefault((kind, id(step)), []).append(task)
+            self._step_of[id(task)] = task
+
+    def _append(self, task: TaskDraft) -> None:
+        """Add a task at the end, but before the user's command."""
+        self._step_of[id(task)] = task
+        steps = self._draft.steps
+        last = steps[-1] if steps else None
+        if isinstance(last, TaskDraft) and last.module == USER_COMMAND:
+            self._inserted.setdefault(("before", id(last)), []).append(task)
+        else:
+            steps.append(task)
 
 
 def phase_hints(ids: Iterable[str], phase: Phase) -> dict[str, str]:

@@ -74,7 +74,7 @@ def add_plugins(
         written: the scripts that the programs of folders wrote; None before they run.
         problems: takes every error.
     """
-    taken = {t.id for d in drafts.values() for t in d.tasks()}
+    taken = {t.id: 1 for d in drafts.values() for t in d.tasks()}
     for number, use in enumerate(uses):
         permission = policy.may_use(use.plugin)
         if not permission.granted(problems, f"use the plugin '{use.plugin}'", use.place):
@@ -122,7 +122,6 @@ def add_plugins(
                 if task is None or _left_out(task, scope):
                     continue
                 task.id = free_id(use.base_id, taken)
-                taken.add(task.id)
                 steps = drafts[phase].steps
                 steps.insert(drafts[phase].end(), task)
 

@@ -5,6 +5,7 @@ The review reads nothing from this machine: it assumes an empty Pod.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 
 import attrs
@@ -31,7 +32,7 @@ from pairun.job.planning import (
 )
 from pairun.job.podresources import GPU_RESOURCE, asked
 from pairun.module import Phase
-from pairun.openpai.platform import platform_environment
+from pairun.openpai.platform import framework_environment, instance_environment
 from pairun.openpai.startlayers import merged, start_layer
 from pairun.plan import USER_COMMAND
 from pairun.playbook.content import Content
@@ -174,11 +175,13 @@ def review_loaded(
     pods: dict[str, PodSettings] = {}
     tasks: dict[str, dict[Phase, list[Reviewed]]] = {}
     if job is not None:
+        vault.add(secrets_of(job))
         problems.extend(job_warnings(job))
         pods = _pods(layers, job, pod_flags, gpu_resource, problems)
+        of_job = {k: v for k, v in framework_environment(job).items() if v}
         for role in _chosen_roles(path, job, only, problems):
             try:
-                plan = _plan_role(layers, job, role, settings, problems, vault)
+                plan = _plan_role(layers, job, role, of_job, settings, problems, vault)
                 problems.extend(grace_warnings(plan, settings.grace))
                 problems.extend(destination_warnings(plan, layers.content))
                 tasks[role.name] = _verdicts(plan, layers.content, settings)
@@ -228,16 +231,24 @@ def _chosen_roles(path: str, job: Job, only: list[str], problems: Problems) -> l
 
 
 def _plan_role(
-    layers: Layers, job: Job, role: Role, settings: Settings, problems: Problems, vault: Vault
+    layers: Layers,
+    job: Job,
+    role: Role,
+    of_job: Mapping[str, str],
+    settings: Settings,
+    problems: Problems,
+    vault: Vault,
 ) -> RolePlan:
     """Plan a role, with the environment that all its Pods share."""
-    init_env: dict[str, str] = {}
+    init_env: Mapping[str, str] = {}
     engine: Node | None = None
     if settings.plain:
         engine = merged(start_layer("plain_pod.yaml", "a plain Pod"), settings.engine)
     else:
-        platform, _ = platform_environment(job, role, 0, pod_uid="")
-        init_env = {k: v for k, v in platform.items() if k not in _PER_INSTANCE and v}
+        own, _ = instance_environment(job, role, 0, pod_uid="")
+        known = {k: v for k, v in own.items() if k not in _PER_INSTANCE and v}
+        # Not copied: a job has a number of variables for each of its roles.
+        init_env = ChainMap(known, {**of_job})
     return plan_role(
         layers,
         job,

@@ -68,9 +68,9 @@ def scripts_of_plan(plan: RolePlan, *, other_settings: bool = False) -> Iterator
     sets = _set_before_command(plan.plans["runtime"]) if "runtime" in plan.plans else None
     yield Checked(command_script(plan.job, plan.role), sets, other_settings)
     for phase, phase_plan in plan.plans.items():
-        draft = plan.effective.drafts[phase]
+        drafts = plan.effective.drafts[phase].by_id()
         for task in phase_plan.tasks():
-            if task.module != USER_COMMAND and (found := draft.find(task.id)) is not None:
+            if task.module != USER_COMMAND and (found := drafts.get(task.id)) is not None:
                 texts = _written_texts(found)
                 for each in (task, *task.on_exit):
                     yield from map(Checked, _scripts_of(each, texts, found))

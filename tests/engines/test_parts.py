@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from pairun.engines.completionpolicy import NEVER, Ended, RolePolicy, decide
+from pairun.engines.local import freeports
 from pairun.engines.local.freeports import PodUids
 from pairun.engines.local.instanceoutput import MAX_LINE, InstanceOutput
 from pairun.engines.local.isolation import find_isolation
 from pairun.errors import PairunError
 from pairun.job.jobfile import load_job
-from pairun.kube.ports import DEFAULT_RANGE, PortPlan, port_annotation
+from pairun.kube.ports import DEFAULT_RANGE, PortPlan, hashed_port, port_annotation
 from pairun.report.live.view import PlainView
 from pairun.secrets.vault import Vault
 
@@ -141,6 +142,24 @@ def test_ports(job: Any) -> None:
     assert all(port % 2 == 0 for port in drawn)
     with pytest.raises(PairunError):
         PodUids(lambda _: False).draw(role, 0)
+
+
+def test_more_ports_than_can_differ(job: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A try ends at the first number that comes twice, so its work does not grow with the ports."""
+    job.role("w", "true")
+    job.document["taskRoles"]["w"]["resourcePerInstance"]["ports"] = {"x": 990}
+    made, _ = load_job(str(job.save()))
+    assert made is not None
+    numbers: list[int] = []
+
+    def counted(*args: Any) -> int:
+        numbers.append(hashed_port(*args))
+        return numbers[-1]
+
+    monkeypatch.setattr(freeports, "hashed_port", counted)
+    with pytest.raises(PairunError, match="992"):
+        PodUids(lambda _: True).draw(made.roles[0], 0)
+    assert len(numbers) < freeports.TRIES * 990 / 3
 
 
 @pytest.mark.parametrize("who", ["root", "user"])

@@ -246,7 +246,7 @@ def rendered(value: Any, **this: Any) -> tuple[Any, Problems]:
             "$data": node({"uri": ["u0"]}),
             "$output": None,
         },
-        this=(node(this), node({"inherited": "from below", "own": "hidden"})),
+        this=lambda: (node(this), node({"inherited": "from below", "own": "hidden"})),
     )
     problems = Problems()
     return render_parameters(node(value), scope, problems).plain(), problems

@@ -44,6 +44,10 @@ BAD_ANNOTATIONS = [
     '{"p": 1}',
     '{"p": {"count": 1}}',
     '{"schedulePortStart": 5, "schedulePortEnd": 5, "ports": {}}',
+    port_annotation({"p": -1}, (15000, 40000)),
+    port_annotation({"p": 99999}, (15000, 40000)),
+    port_annotation({"p": 600, "q": 600}, (15000, 40000)),
+    '{"p": {"start": 1, "count": 99999}}',
 ]
 
 

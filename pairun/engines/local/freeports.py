@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import socket
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from pairun.errors import PairunError, Problem
 from pairun.job.model import Role
-from pairun.kube.ports import DEFAULT_RANGE, PortPlan, port_annotation
+from pairun.kube.ports import DEFAULT_RANGE, hashed_port
 
 TRIES = 1000
 
@@ -30,12 +30,12 @@ class PodUids:
         Raises:
             PairunError: no uid with free ports was found.
         """
-        plan = PortPlan(port_annotation(role.resources.ports, DEFAULT_RANGE))
+        labels = role.resources.ports.items()
         for _ in range(TRIES):
             uid = str(uuid.uuid4())
-            ports = [number for numbers in plan.of(uid, index).values() for number in numbers]
-            mine = set(ports)
-            if len(mine) == len(ports) and not mine & self._taken and all(map(self._is_free, mine)):
+            ports = (hashed_port(uid, p, k, *DEFAULT_RANGE) for p, n in labels for k in range(n))
+            mine = self._distinct(ports)
+            if mine is not None and all(map(self._is_free, mine)):
                 self._taken |= mine
                 return uid
         raise PairunError(
@@ -45,6 +45,15 @@ class PodUids:
                 hint="run fewer instances with --instances",
             )
         )
+
+    def _distinct(self, ports: Iterable[int]) -> set[int] | None:
+        """The ports, or None at the first one that is taken: of many, one soon is."""
+        mine: set[int] = set()
+        for port in ports:
+            if port in mine or port in self._taken:
+                return None
+            mine.add(port)
+        return mine
 
 
 def port_is_free(port: int) -> bool:

@@ -10,7 +10,7 @@ from pairun.engines.local.activities import Limits
 from pairun.engines.local.jobrun import LAYER, Options, base_environment, engine_environment
 from pairun.errors import Problem, Problems
 from pairun.job.model import Job
-from pairun.job.planning import RUNTIME_ENV_UNKNOWN, plan_role
+from pairun.job.planning import RUNTIME_ENV_UNKNOWN, plan_role, secrets_of
 from pairun.openpai.platform import platform_environment
 from pairun.playbook.content import open_content
 from pairun.playbook.document.reading import read_file
@@ -41,6 +41,7 @@ def check(job: Job, options: Options, vault: Vault) -> Checked:
     layers = Layers(open_content(options.roots, os.environ))
     engine = engine_environment(options, gang="")
     limits: dict[str, dict[str, TaskLimits]] = {}
+    vault.add(secrets_of(job))
     for role in job.roles:
         init, _ = platform_environment(job, role, 0, pod_uid="")
         plans = plan_role(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pairun.contract.arguments import build
 from pairun.errors import Place, Problem
@@ -11,7 +11,7 @@ from pairun.job.planning import RolePlan
 from pairun.module import StateModule
 from pairun.plan import Task
 from pairun.playbook.content import Content
-from pairun.playbook.drafts import Draft, TaskDraft
+from pairun.playbook.drafts import TaskDraft
 
 
 def destination_warnings(plan: RolePlan, content: Content) -> Iterator[Problem]:
@@ -22,13 +22,13 @@ def destination_warnings(plan: RolePlan, content: Content) -> Iterator[Problem]:
         content: the content roots, which contain the modules.
     """
     for phase, phase_plan in plan.plans.items():
-        draft = plan.effective.drafts[phase]
+        drafts = plan.effective.drafts[phase].by_id()
         writers: dict[str, Task] = {}
         for task in phase_plan.tasks():
             for path in _written(task, content):
                 first = writers.setdefault(path, task)
                 if first is not task and (first.module, first.args) != (task.module, task.args):
-                    yield _warning(path, first, task, draft)
+                    yield _warning(path, first, task, drafts)
 
 
 def _written(task: Task, content: Content) -> Iterator[str]:
@@ -43,12 +43,12 @@ def _written(task: Task, content: Content) -> Iterator[str]:
     yield from map(os.path.normpath, written)
 
 
-def _warning(path: str, first: Task, second: Task, draft: Draft) -> Problem:
-    earlier = _place(draft.find(first.id))
+def _warning(path: str, first: Task, second: Task, drafts: Mapping[str, TaskDraft]) -> Problem:
+    earlier = _place(drafts.get(first.id))
     return Problem(
         "PR927",
         f"the tasks '{first.id}' and '{second.id}' both write {path}",
-        _place(draft.find(second.id)),
+        _place(drafts.get(second.id)),
         "give one of them another path, or do its work in the command",
         "warning",
         (("the first one", earlier),) if earlier else (),

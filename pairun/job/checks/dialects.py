@@ -9,7 +9,6 @@ from pairun.formats.jsyaml import JS, JS4
 from pairun.job.hiding import leaves
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import Dialect, Scalar, js_text
-from pairun.secrets.shapes import yaml_lines
 
 _NUMBER = re.compile(r"[-+.]?[0-9][0-9A-Za-z_.:+-]*")
 
@@ -21,15 +20,10 @@ def ambiguous_scalars(node: Node, dialect: Dialect) -> list[tuple[Node, str]]:
         node: the job's document.
         dialect: the dialect in which it was read.
     """
-    lines: dict[str, list[str]] = {}
     ambiguous = []
     for leaf in leaves(node):
-        source = leaf.place.source
-        if source.file not in lines:
-            # `Source.line` hides secrets.
-            lines[source.file] = yaml_lines(source.text)
-        # A leaf of plain data has no line in the text.
-        own = lines[source.file][leaf.place.line - 1 : leaf.place.line]
+        # `Source.line` hides secrets. A leaf of plain data has no line in the text.
+        own = leaf.place.source.lines[leaf.place.line - 1 : leaf.place.line]
         text = _text_at(leaf, own[0]) if own else ""
         used = text and _same(leaf.value, dialect.resolve(text))
         if used and not _same(JS.resolve(text), JS4.resolve(text)):

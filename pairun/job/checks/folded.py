@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from pairun.errors import Place, Problem
 from pairun.playbook.document.reading import Node
-from pairun.secrets.shapes import yaml_lines
 
 
 def folded_warnings(commands: Iterable[Node]) -> Iterator[Problem]:
@@ -31,14 +30,15 @@ def _items(command: Node) -> Iterator[Place]:
     place, text = command.place, command.value
     if not isinstance(text, str):
         return
-    lines = yaml_lines(place.source.text)
-    joined = lines[place.line - 1][place.column - 1 :].strip() if place.line <= len(lines) else ""
+    lines = place.source.lines
+    first = lines[place.line - 1][place.column - 1 :].strip() if place.line <= len(lines) else ""
+    end = len(first) if text.startswith(first) else len(text)
     for number in range(place.line, len(lines)):
         line = lines[number].strip()
         # Quotes and a block's header are not part of the text, and a comment ends a plain text.
-        if not line or not text.startswith(f"{joined} {line}"):
+        if not line or not text.startswith(f" {line}", end):
             return
         if line.startswith("- "):
             column = lines[number].index("-") + 1
             yield Place(place.source, number + 1, column)
-        joined += f" {line}"
+        end += 1 + len(line)

@@ -64,10 +64,11 @@ def _warning(id_: str, message: str, place: Place | None, hint: str, also: _Also
 def _handlers(plan: Plan, draft: Draft, grace: Grace, also: _Also) -> Iterator[Problem]:
     needed_s = 0.0
     places = []
+    drafts = draft.by_id()
     for task in plan.tasks():
         if task.when is False:
             continue
-        task_draft = draft.find(task.id)
+        task_draft = drafts.get(task.id)
         for handler in task.on_exit:
             if "signal" not in handler.events or (longest := _longest_s(handler)) is None:
                 continue

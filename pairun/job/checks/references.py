@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pairun.errors import Problems, did_you_mean
 from pairun.job.model import Prerequisite, fc_name
+from pairun.kube.ports import MAX_PORTS
 from pairun.playbook.document.nodes import elements, entries
 from pairun.playbook.document.reading import Node
 
@@ -20,10 +23,15 @@ def check_references(
     node: Node, prerequisites: tuple[Prerequisite, ...], problems: Problems
 ) -> None:
     """Report every prerequisite that a role names and the job does not define."""
+    all_names = {p.name: None for p in prerequisites}
+    of_type = {
+        type_: {p.name: None for p in prerequisites if p.type == type_}
+        for type_ in REFERENCES.values()
+    }
     for _, role in entries(node, "taskRoles"):
         for key, type_ in REFERENCES.items():
             named = role.get(key)
-            names = [p.name for p in prerequisites if p.type == type_]
+            names = of_type[type_]
             if named is not None and isinstance(named.value, str) and named.value not in names:
                 problems.error(
                     "PR505",
@@ -32,18 +40,30 @@ def check_references(
                     _did_you_mean(named.value, names),
                 )
         for named in elements(role, "prerequisites"):
-            names = [p.name for p in prerequisites]
-            if isinstance(named.value, str) and named.value not in names:
+            if isinstance(named.value, str) and named.value not in all_names:
                 problems.error(
                     "PR505",
                     f"there is no prerequisite '{named.value}'",
                     named.place,
-                    _did_you_mean(named.value, names),
+                    _did_you_mean(named.value, all_names),
                 )
 
 
-def _did_you_mean(name: str, names: list[str]) -> str:
+def _did_you_mean(name: str, names: Iterable[str]) -> str:
     return did_you_mean(name, names) or "add it to the job's prerequisites"
+
+
+def check_ports(node: Node, problems: Problems) -> None:
+    """Report roles with more ports than a Pod can have; the schema checks each label."""
+    for name, role in entries(node, "taskRoles"):
+        ports = role.at(("resourcePerInstance", "ports"))
+        counts = {p: n.value for p, n in ports.items() if type(n.value) is int} if ports else {}
+        total = sum(({"ssh": 1, "http": 1} | counts).values())
+        if ports and max(counts.values(), default=0) <= MAX_PORTS < total:
+            message = (
+                f"the role '{name}' has {total} ports with ssh and http; a Pod can have {MAX_PORTS}"
+            )
+            problems.error("PR503", message, ports.key or ports.place)
 
 
 def check_role_names(node: Node, problems: Problems) -> None:

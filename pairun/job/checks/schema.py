@@ -152,6 +152,8 @@ def _sentence(keyword: str, allowed: Any, at: Node, shown: str) -> tuple[str, st
         return f"must not be longer than {allowed} characters", None
     if keyword == "minimum":
         return f"must be at least {allowed}, not {shown}", None
+    if keyword == "maximum":
+        return f"must be at most {allowed}, not {shown}", None
     return "must not be empty", None  # minItems, minProperties
 
 

@@ -105,11 +105,11 @@ def _tag_hint(tag: str, job: Job, role: Role) -> str:
         near = nearest(field, [name for name, _ in chosen.node.items()])
         hint = f"did you mean '{near}'? " if near and near != field else ""
         return f"{hint}the prerequisite {chosen.name} has no '{rest}'"
-    known = [
+    known = (
         f"{namespace}.{name}"
         for namespace, node in (("parameters", job.parameters), ("secrets", job.secrets))
         for name, _ in (node.items() if node else ())
-    ]
+    )
     near = nearest(key, known)
     return f"did you mean <% ${near} %>?" if near else "define it under parameters or secrets"
 

@@ -21,8 +21,9 @@ def place_in(node: Node, offset: int) -> Place:
         return place
     number = text.count("\n", 0, offset)
     column = offset - (text.rfind("\n", 0, offset) + 1)
-    written = text.split("\n")[number]
-    lines = place.source.text.split("\n")
+    begin, end = offset - column, text.find("\n", offset)
+    written = text[begin : len(text) if end < 0 else end]
+    lines = place.source.lines
     header = lines[place.line - 1][place.column - 1 :]
     if header.startswith("|"):
         line = place.line + 1 + number
@@ -33,16 +34,26 @@ def place_in(node: Node, offset: int) -> Place:
         quote = 1 if header[:1] in ("'", '"') else 0
         if header[quote:].startswith(written[: column + 1]):
             return Place(place.source, place.line, place.column + quote + column)
-    return _searched(node, written, column, number, lines)
+    return _searched(node, written, column, number)
 
 
-def _searched(node: Node, written: str, column: int, number: int, lines: list[str]) -> Place:
+def _searched(node: Node, written: str, column: int, number: int) -> Place:
     """The first place that matches the following text, in the lines that the value can span."""
     place, snippet = node.place, written[column : column + _SNIPPET].split(" ", maxsplit=1)[0]
-    last = min(len(lines), place.line + 2 * number + written.count(" ") + 2)
-    for line in range(place.line, last + 1) if snippet else ():
-        begin = place.column - 1 if line == place.line else 0
-        at = lines[line - 1].find(snippet, begin)
-        if at >= 0:
-            return Place(place.source, line, at + 1)
-    return place
+    count = 2 * number + written.count(" ") + 3
+    return (find_from(place, snippet, count) if snippet else None) or place
+
+
+def find_from(place: Place, text: str, count: int) -> Place | None:
+    """The first place of a text of one line, from a place on; None if there is none.
+
+    Args:
+        place: where to begin.
+        text: what to search for.
+        count: how many lines to search.
+    """
+    lines = "\n".join(place.source.lines[place.line - 1 : place.line - 1 + count])
+    at = lines.find(text, place.column - 1)
+    if at < 0:
+        return None
+    return Place(place.source, place.line + lines.count("\n", 0, at), at - lines.rfind("\n", 0, at))

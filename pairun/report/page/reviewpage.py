@@ -201,7 +201,7 @@ class _Job:
     def _cards(
         self, number: int, plan: RolePlan, phase: Phase, tasks: Sequence[Reviewed]
     ) -> Iterator[Html]:
-        draft = plan.effective.drafts[phase]
+        drafts = plan.effective.drafts[phase].by_id()
         group = None
         for task in tasks:
             if task.group and task.group != group:
@@ -209,7 +209,7 @@ class _Job:
             elif group and not task.group:
                 yield element("p", "then", class_="group")
             group = task.group
-            task_draft = draft.find(task.id)
+            task_draft = drafts.get(task.id)
             anchor = self._anchor(number, phase, task)
             problems = self._places.of_task(plan, task_draft) if task_draft else []
             for each in problems:
