@@ -6,7 +6,8 @@ import re
 from bisect import bisect_right
 from functools import cached_property
 
-from pairun.base.records import record
+import attrs
+
 from pairun.errors import Place
 from pairun.formats import mustache
 from pairun.job.model import Job, Role
@@ -15,7 +16,7 @@ from pairun.playbook.document.reading import Node
 from pairun.playbook.document.textplaces import place_in
 
 
-@record
+@attrs.frozen
 class Script:
     """A text that a shell reads.
 
@@ -43,6 +44,10 @@ class Script:
         end = str(node.value).find("\n", start)
         length = (len(str(node.value)) if end < 0 else end) - start
         return place_in(node, start + min(column, length))
+
+    def offset(self, line: int, column: int) -> int:
+        """The offset of a line and a column, both counted from 1."""
+        return self._starts[line - 1] + column - 1
 
     def place_of_line(self, number: int) -> Place:
         """The place where a line starts, counted from 1; of the last non-empty line up to it."""

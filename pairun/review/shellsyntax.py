@@ -5,7 +5,6 @@ Only ``pairun lint`` uses this: a review reads nothing from this machine.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -14,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from pairun.base.foreignjson import parse_json
 from pairun.errors import Problem, Severity
 from pairun.job.scripts import Script
 from pairun.review.shellscripts import Checked
@@ -93,7 +93,7 @@ class ShellSyntax:
         done = _run(argv, text) if self._shellcheck else None
         if done is None or done.returncode not in (0, 1):  # 2 and more: it could not check
             return []
-        comments: list[dict[str, Any]] = json.loads(done.stdout)["comments"]
+        comments: list[dict[str, Any]] = parse_json(done.stdout)["comments"]
         return [c for c in comments if c["level"] == "error" or c["code"] == _UNASSIGNED]
 
 
@@ -113,8 +113,7 @@ def _warnings(checked: Checked, mistakes: Iterable[dict[str, Any]]) -> Iterator[
     others = _SETS_OTHERS.search(script.text)
     reported: set[str] = set()
     for each in mistakes:
-        lines = script.text.split("\n")[: each["line"] - 1]
-        offset = sum(len(line) + 1 for line in lines) + each["column"] - 1
+        offset = script.offset(each["line"], each["column"])
         if each["code"] != _UNASSIGNED:
             message = f"{script.name}: {each['message']} (SC{each['code']})"
             hint = f"see https://www.shellcheck.net/wiki/SC{each['code']}"
