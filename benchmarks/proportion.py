@@ -97,7 +97,7 @@ def _parameters(n: int) -> _Job:
 
 def _secrets(n: int) -> _Job:
     commands = [f"echo <% $secrets.s{i} %>" for i in range(n)]
-    values = {f"s{i}": f"secret-{i:06d}" for i in range(n)}
+    values = {f"s{i}": f"{i:06d}-secret" for i in range(n)}
     return _job(secrets=values, taskRoles={"r": _role(commands=commands)})
 
 
