@@ -127,6 +127,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         Example(
             "pairun diff built-in cluster job.yaml", "show what a content root changes for a job"
         ),
+        Example("pairun diff built-in cluster job.yaml --json", "print the changes for a program"),
     ),
     "export": (
         Example("pairun export pod-failure-policy", "print the policy for a Kubernetes Job"),

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pairun.base.foreignjson import MAX_BYTES, parse_json
+from pairun.base.foreignjson import parse_json
 from pairun.base.paths import pai_dir
 from pairun.contract.loading import load_module
 from pairun.contract.sources import built_in_modules
@@ -24,6 +24,7 @@ MODULE = "image_check"
 """The module that talks to registries."""
 ASK_S = 60.0
 HELPER_S = 30.0
+_MAX_BYTES = 4 << 20
 _HUB = ("docker.io", "index.docker.io", "registry-1.docker.io")
 _HUB_KEY = "https://index.docker.io/v1/"
 """The name of Docker Hub in Docker's file."""
@@ -103,7 +104,7 @@ class Registries:
     def _config(self) -> dict[str, Any]:
         try:
             with open(self._path, "rb") as f:
-                config = parse_json(f.read(MAX_BYTES))
+                config = parse_json(f.read(_MAX_BYTES))
         except FileNotFoundError:
             if self._must_exist:
                 raise PairunError(Problem("PR108", f"{self._path} does not exist")) from None

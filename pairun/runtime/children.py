@@ -154,7 +154,8 @@ class Letter:
         try:
             os.lseek(self.fd, 0, os.SEEK_SET)
             with open(self.fd, "rb", closefd=False) as f:
-                return parse_record(f.read(MAX_BYTES))
+                # `read` allocates what it is asked for.
+                return parse_record(f.read(min(os.fstat(self.fd).st_size, MAX_BYTES)))
         finally:
             self.close()
 

@@ -25,7 +25,8 @@ OWN = {
     "pairun/host/boundedcall.py": "a forked child of this process wrote it",
     "pairun/init/eventsender.py": "the process that started this one wrote it to a pipe",
     "pairun/diagnose/classifier.py": "a file of the package",
-    "pairun/handover/bundle.py": "a file of the image, beside the bundle",
+    "pairun/playbook/podkeys.py": "a value of this process",
+    "pairun/playbook/podschema.py": "a file of the package",
     "modules/openpai_plugin/library/plugins/plugin_utils.py": "a plugin's Python, without pairun; the module wrote it",
 }  # fmt: skip
 """What else calls a parser of JSON, and why it may."""
