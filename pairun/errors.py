@@ -208,16 +208,14 @@ def _reading_order(p: Problem) -> tuple[str, int, int]:
 
 
 MOST_KNOWN = 100
-"""More known words are not compared: a job may have thousands of names, and as many mistakes."""
+"""Later known words are not compared: a job may have thousands of names, and as many mistakes."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word closest to ``word``, if one is close enough; None of more than `MOST_KNOWN`."""
+    """The known word closest to ``word``, if one is close enough, of the first `MOST_KNOWN`."""
     from difflib import get_close_matches  # PID 1 does not need it
 
-    folded = {k.lower().replace("-", "_"): k for k in islice(known, MOST_KNOWN + 1)}
-    if len(folded) > MOST_KNOWN:
-        return None
+    folded = {k.lower().replace("-", "_"): k for k in islice(known, MOST_KNOWN)}
     # camelCase is the most frequent mistake of users who come from job files
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word).lower().replace("-", "_")
     return next((folded[near] for near in get_close_matches(plain, folded, 1, 0.65)), None)

@@ -61,7 +61,7 @@ def _no_page(name: str, kind: str | None, content: Content, commands: Collection
     else:
         near = [n for k, each in known.items() for n in each if kind in (None, k)]
         listings = [f"{k}s" for k in KINDS] if kind is None else []
-        hint = did_you_mean(name, [*near, *listings]) or "`pairun doc` lists all of them"
+        hint = did_you_mean(name, [*listings, *near]) or "`pairun doc` lists all of them"
         if users := _modules_with(name, content):
             hint = f"it is an argument of {', '.join(users)}: pairun doc {users[0]}"
         if name in commands:
