@@ -46,6 +46,8 @@ PATTERN: dict[str, Any] = {
     },
 }
 IDS = Ids("PR741", "PR742", "PR743")
+MAX_SEPARATE = 500
+"""In a file with more entries, pairun looks for no single invalid one: each reads the lines before it."""
 
 
 @attrs.frozen
@@ -96,6 +98,8 @@ def _separate_entries(source: Source, problems: Problems) -> Iterator[Node]:
     indents = [len(line) - len(line.lstrip(" ")) for line in lines]
     items = [n for n, line in enumerate(lines) if line.lstrip(" ").startswith("-")]
     starts = [n for n in items if indents[n] == indents[items[0]] and lines[n].strip() != "---"]
+    if len(starts) > MAX_SEPARATE:
+        return
     for start, end in itertools.pairwise([*starts, len(lines)]):
         # Blank lines before the entry keep the line numbers.
         text = "\n" * start + "\n".join(lines[start:end])

@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import sys
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,11 +80,11 @@ def leaks(text: str) -> list[str]:
     return [piece for piece in (*PIECES, *middle) if piece in text] + shown_of(text)
 
 
-def job(tasks: str, command: str = "true") -> str:
-    """A job with the secret, and with tasks of its own."""
+def job(tasks: str, command: str = "true", more: Sequence[str] = VALUES) -> str:
+    """A job with the secret, more secrets, and tasks of its own."""
     return (
         "protocolVersion: 2\nname: forms\ntype: job\n"
-        f"secrets: {json.dumps({'s': SECRET, 'more': VALUES})}\n"
+        f"secrets: {json.dumps({'s': SECRET, 'more': more})}\n"
         "prerequisites:\n- {name: i, type: dockerimage, uri: 'r.example.com/team/busybox:1.36'}\n"
         "taskRoles:\n  w:\n    dockerImage: i\n"
         "    resourcePerInstance: {cpu: 1, memoryMB: 100, gpu: 0}\n"
