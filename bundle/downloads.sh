@@ -92,6 +92,11 @@ list_sources() {
   for file in /etc/apt/sources.list.d/debian*.sources; do
     [ ! -f "$file" ] || sed "s/^Types:.*/Types: deb-src${binaries:+ deb\\nArchitectures: $binaries}/" "$file" >"$CACHE/apt/sources.list.d/${file##*/}"
   done
+  # The locks have versions of the security suite, which a minimal machine may not list.
+  if ! grep -qs -- -security "$CACHE/apt/sources.list" "$CACHE"/apt/sources.list.d/*; then
+    file=$(sed -nE 's#^(deb.*/debian)/? (bookworm) main.*#\1-security \2-security main#p' "$CACHE/apt/sources.list")
+    echo "$file" >>"$CACHE/apt/sources.list"
+  fi
   # With an old list, apt would report a version as missing that Debian has (apt-get(8), --error-on).
   download "$log" private_apt apt-get update --error-on=any ||
     download_failed "Debian's list of sources" "$log" "check /etc/apt/sources.list"
