@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import attr
+import attrs
 import pytest
 
 from tests.real.conftest import Lab
@@ -25,6 +27,9 @@ def cases(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Cases:
     job, output = tmp_path_factory.mktemp("job"), tmp_path_factory.mktemp("output")
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "pairun", job / "site" / "pairun", ignore=ignored)
+    for package in (attr, attrs):
+        source = Path(package.__file__).parent
+        shutil.copytree(source, job / "site" / source.name, ignore=ignored)
     shutil.copytree(ROOT / "modules", job / "modules", ignore=ignored)
     shutil.copy(Path(__file__).parent / "storage_in_vm.py", job)
     (job / "run.sh").write_text("exec python3 /job/storage_in_vm.py\n")
