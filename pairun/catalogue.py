@@ -545,5 +545,5 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
 CATALOGUE = {id_: ErrorKind(title, advice) for id_, title, advice in _ROWS}
 """Id to its kind, in the order of the ids."""
 
-RETIRED = ("PR202", "PR405", "PR514", "PR813", "PR934")
+RETIRED = ("PR202", "PR405", "PR514", "PR813", "PR928", "PR929", "PR934")
 """Ids of earlier versions. No new error may have one of them."""
