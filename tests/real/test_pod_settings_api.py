@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -65,7 +66,7 @@ def workload_of(engine: Engine, name: str, pod: dict[str, Any]) -> Object | None
     job = job_of(ONE)
     chosen = options(job, engine, pod, version=None if engine == "jobset" else (1, 20))
     workload = copy.deepcopy(make_objects(job, chosen)[-1])
-    plain = name.replace(".", "-").replace("_", "-")
+    plain = re.sub("[^a-z0-9]+", "-", name.lower())
     if engine == "framework":
         # its definition does not describe the Pods that the controller makes
         [template] = pods_in(workload)

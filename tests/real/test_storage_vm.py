@@ -28,7 +28,7 @@ def cases(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Cases:
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "pairun", job / "site" / "pairun", ignore=ignored)
     for package in (attr, attrs):
-        source = Path(package.__file__).parent
+        source = Path(str(package.__file__)).parent
         shutil.copytree(source, job / "site" / source.name, ignore=ignored)
     shutil.copytree(ROOT / "modules", job / "modules", ignore=ignored)
     shutil.copy(Path(__file__).parent / "storage_in_vm.py", job)
