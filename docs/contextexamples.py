@@ -25,7 +25,7 @@ EXAMPLES: Mapping[str, str] = {
     "now": "age_s = ctx.now() - began_at",
     "run": 'done = ctx.run(["rsync", "-a", source, target])\nif done.code != 0:\n    raise Transient(f"rsync ended with {done.code}")',
     "post": 'ctx.post(url, b"{}", headers={"Content-Type": "application/json"})',
-    "post_api": 'ctx.post_api("/api/v1/namespaces/default/events", json.dumps(event).encode())',
+    "create_event": 'ctx.create_event(Note("DataChecked", "every file of the dataset is there", warning=False))',
     "start": 'talk = ctx.start(["tail", "-F", "/tmp/progress"])\nwhile talk.code() is None:\n    ctx.log(talk.take().decode(errors="replace"))\n    ctx.sleep(1)',
     "write_file": 'ctx.write_file("/usr/local/pai/run/hostfile", b"worker-0 slots=8\\n", 0o644)',
     "fetch_file": 'ctx.fetch_file("https://example.com/set.tar.gz", "/data/set.tar.gz", sha256=sha256)',

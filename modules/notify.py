@@ -16,6 +16,7 @@ from pairun.module import (
     Duration,
     Failure,
     FailureKind,
+    Note,
     Permanent,
     Result,
     Secret,
@@ -25,8 +26,6 @@ from pairun.module import (
     arg,
     define,
     is_worth_a_retry,
-    own_pod,
-    pod_event,
     retry_after_s,
     reveal,
 )
@@ -168,24 +167,9 @@ class Notify(CheckModule):
         raise Permanent(status)
 
     def _create_event(self, ctx: Context, message: Message) -> None:
-        pod = own_pod(ctx.env)
-        if pod is None:
-            raise Permanent(
-                "the name or the namespace of this Pod is unknown",
-                fault="platform",
-                hint="set FC_POD_NAME and FC_FRAMEWORK_NAMESPACE",
-            )
-        event = pod_event(
-            pod,
-            "Job" + _REASONS.get(message["event"], "Told"),
-            message["text"],
-            when=ctx.now(),
-            warning=message["event"] == "failure",
-            key=message["id"],
-        )
-        ctx.post_api(
-            pod.events_path, json.dumps(event).encode(), timeout_s=_limit(ctx, self.timeout)
-        )
+        event = message["event"]
+        note = Note("Job" + _REASONS.get(event, "Told"), message["text"], event == "failure")
+        ctx.create_event(note, key=message["id"], timeout_s=_limit(ctx, self.timeout))
 
 
 def _failure_of(receiver: str, send: Callable[[], None]) -> Failure | None:

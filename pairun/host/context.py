@@ -18,6 +18,7 @@ from pairun.host import commands, conversation, files, ports
 from pairun.host.failures import in_words
 from pairun.host.place import place_of
 from pairun.host.volumefiles import VolumeFiles
+from pairun.kube.events import Note
 from pairun.module import (
     Completed,
     Context,
@@ -270,8 +271,10 @@ class HostContext(Context):
         limit_s = self._bounded(timeout_s)
         return fetch(url, self.env, method="POST", headers=headers, limit_s=limit_s, data=data)
 
-    def post_api(self, path: str, data: bytes, *, timeout_s: float = 10.0) -> bytes | None:
-        return self._api_server().post(path, data, timeout_s=self._bounded(timeout_s))
+    def create_event(self, note: Note, *, key: str = "", timeout_s: float = 10.0) -> None:
+        from pairun.net import podevents
+
+        podevents.create_event(note, self.env, self._bounded(timeout_s), key)
 
     def start(self, argv: Sequence[str]) -> Talk:
         sys.stdout.flush()

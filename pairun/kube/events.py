@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from pairun.kube.owners import Owner
 
@@ -22,9 +24,6 @@ class PodName(NamedTuple):
     @property
     def events_path(self) -> str:
         """The path of its namespace's Events at the API server."""
-        # Imported here, as in `pod_event`: every module's process imports this file.
-        from urllib.parse import quote
-
         return f"/api/v1/namespaces/{quote(self.namespace, safe='')}/events"
 
 
@@ -45,11 +44,9 @@ def own_pod(env: Mapping[str, str]) -> PodName | None:
 
 def pod_event(
     pod: PodName,
-    reason: str,
-    message: str,
+    note: Note,
     *,
     when: float,
-    warning: bool,
     key: str = "",
     owner: Owner | None = None,
 ) -> dict[str, Any]:
@@ -57,18 +54,14 @@ def pod_event(
 
     Args:
         pod: the subject and reporter of the Event.
-        reason: one word in CamelCase.
-        message: one sentence; cut at `MAX_MESSAGE_BYTES`.
+        note: its content; the message is cut at `MAX_MESSAGE_BYTES`.
         when: seconds since the epoch.
-        warning: whether its type is Warning; otherwise Normal.
         key: Events with equal keys are one Event, even if sent several times; default: the content.
         owner: the workload, for an Event about it with the Pod as the related object.
     """
-    import hashlib
-
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
-    text = f"{owner.uid if owner else pod.uid}\0{reason}\0{message}"
-    message = f"{pod.name}: {message}" if owner else message
+    text = f"{owner.uid if owner else pod.uid}\0{note.reason}\0{note.message}"
+    message = f"{pod.name}: {note.message}" if owner else note.message
     key = key or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
     about = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "namespace": pod.namespace}
     about |= {"uid": pod.uid} if pod.uid else {}
@@ -78,7 +71,7 @@ def pod_event(
         "apiVersion": "v1", "kind": "Event",
         "metadata": {"name": f"{name[:200]}.{key[:16]}", "namespace": pod.namespace},
         "involvedObject": about, **involved,
-        "type": "Warning" if warning else "Normal", "reason": reason,
+        "type": "Warning" if note.warning else "Normal", "reason": note.reason,
         "message": message.encode("utf-8", "replace")[:MAX_MESSAGE_BYTES].decode("utf-8", "ignore"),
         "source": {"component": "pairun"}, "reportingComponent": "pairun",
         "reportingInstance": pod.name[:128], "firstTimestamp": now, "lastTimestamp": now, "count": 1,

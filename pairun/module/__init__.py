@@ -35,7 +35,7 @@ from pairun.base.gpureport import GpuReportElement, parse_gpu_report, uncorrecta
 from pairun.base.linklocal import is_link_local
 from pairun.base.retryafter import is_worth_a_retry, retry_after_s
 from pairun.base.sizes import format_size
-from pairun.kube.events import PodName, own_pod, pod_event
+from pairun.kube.events import Note
 from pairun.kube.gang import GangPods, read_gang
 from pairun.kube.pods import (
     init_succeeded,
@@ -90,9 +90,9 @@ __all__ = (  # noqa: RUF022 - by subject
     "Completed", "Fetched", "FetchedFile", "FileStat", "Gathering", "Mount", "Peer", "Talk",
     "Unpacked",
     # readers and writers
-    "GpuReportElement", "PORT_ANNOTATION", "PodName", "PortPlan", "format_duration", "format_size",
+    "GpuReportElement", "Note", "PORT_ANNOTATION", "PortPlan", "format_duration", "format_size",
     "RESTARTS", "cluster_path",
-    "GangPods", "init_succeeded", "is_done", "is_running", "of_main_containers", "own_pod", "pod_event", "read_gang", "is_worth_a_retry", "parse_duration", "parse_gpu_report", "parse_json", "parse_record", "port_annotation",
+    "GangPods", "init_succeeded", "is_done", "is_running", "of_main_containers", "read_gang", "is_worth_a_retry", "parse_duration", "parse_gpu_report", "parse_json", "parse_record", "port_annotation",
     "is_link_local",
     "retry_after_s", "task_statuses", "uncorrectable_errors", "why_missing",
 )  # fmt: skip

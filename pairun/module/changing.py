@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Mapping, Sequence
 
+from pairun.kube.events import Note
 from pairun.module.answers import (
     Completed,
     Fetched,
@@ -19,7 +20,7 @@ from pairun.secrets.secret import Secret
 class Changing(abc.ABC):
     """The methods of `Context` for ``apply``.
 
-    ``check`` may call `log`, `progress`, `sleep`, `post` and `post_api`, too.
+    ``check`` may call `log`, `progress`, `sleep`, `post` and `create_event`, too.
     """
 
     @changes("run {argv}")
@@ -77,21 +78,18 @@ class Changing(abc.ABC):
             Failure: as `fetch`.
         """
 
-    @changes("create an object in the cluster")
+    @changes("create an Event")
     @abc.abstractmethod
-    def post_api(self, path: str, data: bytes, *, timeout_s: float = 10.0) -> bytes | None:
-        """Create an object in the cluster, with this Pod's token.
+    def create_event(self, note: Note, *, key: str = "", timeout_s: float = 10.0) -> None:
+        """Create an Event about this Pod, with its token.
 
         Args:
-            path: of the collection, quoted.
-            data: the object as JSON; if it has a name, a second call creates no second one.
+            note: its content, without secrets; the message is cut at 1024 bytes.
+            key: Events with equal keys are one Event; by default those with equal content.
             timeout_s: limit of the whole in seconds; the attempt's remaining time also counts.
 
-        Returns:
-            The object as the server created it; None if one of that name exists.
-
         Raises:
-            Failure: as `ask_api`.
+            Failure: as `ask_api`; the name or the namespace of this Pod is unknown.
         """
 
     @changes("start {argv}")

@@ -132,7 +132,7 @@ def send_event(
     record = {"type": "event", "reason": note.reason, "message": note.message}
     failure: Failure | None = None
     try:
-        _send(note, env, timeout_s)
+        create_event(note, env, timeout_s, workload=True)
     except Failure as e:
         failure = e
         record["because"] = e.message
@@ -140,21 +140,40 @@ def send_event(
     return not isinstance(failure, Refused | NoApiServer)
 
 
-def _send(note: Note, env: Mapping[str, str], timeout_s: float) -> None:
+def create_event(
+    note: Note, env: Mapping[str, str], timeout_s: float, key: str = "", *, workload: bool = False
+) -> None:
+    """Create an Event about this Pod.
+
+    Args:
+        note: its text; without secrets.
+        env: the container's environment.
+        timeout_s: seconds for everything.
+        key: Events with equal keys are one Event; by default those with equal content.
+        workload: also create one about the workload, if that can be found.
+
+    Raises:
+        Failure: the API server cannot be reached or refuses.
+        NoApiServer: this container lacks its address, or the Pod's name.
+    """
     # Imported here: most phases send no Event, and need no HTTP client for one.
     from pairun.net.apiserver import ApiServer
     from pairun.net.exchange import Deadline
 
     pod = _pod(env)
     if pod is None:
-        raise NoApiServer("the name or the namespace of this Pod is unknown")
+        raise NoApiServer(
+            "the name or the namespace of this Pod is unknown",
+            fault="platform",
+            hint="set FC_POD_NAME and FC_FRAMEWORK_NAMESPACE",
+        )
     deadline = Deadline(timeout_s)
     server = ApiServer.in_pod(env)
     try:
-        _post(server, pod, note, deadline)
+        _post(server, pod, note, deadline, key)
         with contextlib.suppress(Failure):
-            if (owner := _owner_of(server, pod, deadline)) is not None:
-                _post(server, pod, note, deadline, owner)
+            if workload and (owner := _owner_of(server, pod, deadline)) is not None:
+                _post(server, pod, note, deadline, owner=owner)
     finally:
         server.close()
 
@@ -164,11 +183,14 @@ def _pod(env: Mapping[str, str]) -> PodName | None:
 
 
 def _post(
-    server: ApiServer, pod: PodName, note: Note, deadline: Deadline, owner: Owner | None = None
+    server: ApiServer,
+    pod: PodName,
+    note: Note,
+    deadline: Deadline,
+    key: str = "",
+    owner: Owner | None = None,
 ) -> None:
-    event = pod_event(
-        pod, note.reason, note.message, when=time.time(), warning=note.warning, owner=owner
-    )
+    event = pod_event(pod, note, when=time.time(), key=key, owner=owner)
     server.post(pod.events_path, json.dumps(event).encode(), timeout_s=deadline.left_s())
 
 

@@ -20,7 +20,7 @@ from pairun.contract.loading import load_module
 from pairun.host.context import HostContext
 from pairun.host.probeworld import ProbeContext
 from pairun.host.worlds import ReviewContext
-from pairun.module import FailureKind, Secret
+from pairun.module import FailureKind, Note, Secret
 from pairun.plan import Task
 from pairun.review.verdict import judge
 
@@ -320,7 +320,7 @@ def test_a_review_sends_nothing(harness: Harness, server: Server) -> None:
         with pytest.raises(RuntimeError, match="may only read"):
             context.post(server.url, b"")
         with pytest.raises(RuntimeError, match="may only read"):
-            context.post_api("/api/v1/namespaces/n/events", b"")
+            context.create_event(Note("JobStarted", "started", warning=False))
     assert server.posted == []
 
 
