@@ -157,23 +157,24 @@ def _run(person: Person, config: str, command: str, engine: str) -> int:
     elif command == "submit":
         code = person.run(config, command, engine)
     else:
-        ending = threading.Thread(target=_end, args=(person, engine))
+        has_ended = threading.Event()
+        ending = threading.Thread(target=_end, args=(person, engine, has_ended))
         ending.start()
         code = person.run(config, command, engine)
+        has_ended.set()
         ending.join()
     person.clean()
     return code
 
 
-def _end(person: Person, engine: str) -> None:
-    """Complete a job when it is submitted; one whose submission fails never exists."""
+def _end(person: Person, engine: str, has_ended: threading.Event) -> None:
+    """Complete a job when it is submitted, unless its submission has failed."""
     kind = ENGINES[engine]
-    for _ in range(200):
+    while not has_ended.wait(0.05):
         if len(list(person.admin.objects(person.admin.path(kind.version, kind.plural), ""))) > (
             engine == "pod"
         ):
             return person.add_pods(engine)
-        time.sleep(0.05)
     return None
 
 
