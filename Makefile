@@ -27,8 +27,9 @@ test-beyond: test-slow test-servers ## run the other tests (root on Debian 12)
 test-slow: $(STAMP) ## run the slow tests that need only Python and this kernel
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m slow $(BEYOND:%=--ignore=%)
 
+# In the order of the files: in a random one, all servers run all the time.
 test-servers: $(STAMP) $(BROWSER) ## test the bundle, containers, a node, real servers, a browser
-	$(VENV)/bin/python -m pytest $(BEYOND)
+	$(VENV)/bin/python -m pytest -p no:randomly $(BEYOND)
 
 test-all: bundle test test-beyond ## run every test
 

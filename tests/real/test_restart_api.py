@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import re
-import signal
+import socket
+import ssl
+import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -47,6 +48,60 @@ def namespace(api_server: Mapping[str, str]) -> str:
     return name
 
 
+class Second:
+    """A second API server over the same data, which a test may kill."""
+
+    def __init__(self, first: Mapping[str, str], folder: Path) -> None:
+        port = f"--secure-port={first['LAB_API_URL'].rpartition(':')[2]}"
+        commands = (_command(proc) for proc in Path("/proc").glob("[0-9]*"))
+        [argv] = [a for a in commands if a[0].endswith("kube-apiserver") and port in a]
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            number = free.getsockname()[1]
+        self._argv = [f"--secure-port={number}" if arg == port else arg for arg in argv]
+        self._argv += ["--endpoint-reconciler-type=none"]
+        self._log = folder / "apiserver.log"
+        self.url = f"https://127.0.0.1:{number}"
+        self.kubeconfig = str(folder / "kubeconfig")
+        given = Path(first["LAB_LIMITED_KUBECONFIG"]).read_text()
+        Path(self.kubeconfig).write_text(given.replace(first["LAB_API_URL"], self.url))
+        self.start()
+
+    def start(self) -> None:
+        """Start it."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._argv, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        """Kill it, and wait for its end."""
+        self._process.kill()
+        self._process.wait()
+
+
+def _command(proc: Path) -> list[str]:
+    try:
+        return (proc / "cmdline").read_text(errors="replace").rstrip("\0").split("\0")
+    except OSError:  # it has ended
+        return [""]
+
+
+@pytest.fixture
+def second(api_server: Mapping[str, str], tmp_path: Path) -> Iterator[Second]:
+    """A second API server, as soon as it is ready."""
+    made = Second(api_server, tmp_path)
+    authority = ssl.create_default_context(cafile=api_server["LAB_API_CA"])
+    end = time.monotonic() + 90
+    try:
+        while True:
+            with contextlib.suppress(OSError):
+                urlopen(f"{made.url}/readyz", context=authority, timeout=5).close()
+                break
+            assert time.monotonic() < end, made._log.read_text()[-2000:]
+            time.sleep(0.2)
+        yield made
+    finally:
+        made.kill()
+
+
 class Client(threading.Thread):
     """Asks until it has got an answer after an outage; keeps what ended it otherwise."""
 
@@ -79,7 +134,7 @@ class Client(threading.Thread):
 
 
 def test_a_restart_refuses_nobody_for_good(
-    lab: Callable[..., str], api_server: Mapping[str, str], namespace: str, tmp_path: Path
+    api_server: Mapping[str, str], second: Second, namespace: str, tmp_path: Path
 ) -> None:
     """Each client goes on through the restart; one without any right is refused at once before."""
     token = tmp_path / "token"
@@ -87,13 +142,11 @@ def test_a_restart_refuses_nobody_for_good(
     path = f"/api/v1/namespaces/{namespace}/pods"
 
     def in_pod() -> Callable[[], object]:
-        server = ApiServer(
-            api_server["LAB_API_URL"], str(token), api_server["LAB_API_CA"], Refusals()
-        )
+        server = ApiServer(second.url, str(token), api_server["LAB_API_CA"], Refusals())
         return lambda: server.ask(path, timeout_s=10, max_bytes=1 << 20)
 
     def on_command_line() -> Callable[[], object]:
-        access = Access(api_server["LAB_LIMITED_KUBECONFIG"], None, namespace)
+        access = Access(second.kubeconfig, None, namespace)
         cluster, patience = connect(access, Vault()), Patience()
 
         def ask() -> None:
@@ -106,9 +159,7 @@ def test_a_restart_refuses_nobody_for_good(
 
         return ask
 
-    stranger = ApiServer(
-        api_server["LAB_API_URL"], str(token), api_server["LAB_API_CA"], Refusals()
-    )
+    stranger = ApiServer(second.url, str(token), api_server["LAB_API_CA"], Refusals())
     with pytest.raises(Permanent, match="may not list pods"):
         stranger.ask("/api/v1/namespaces/default/pods", timeout_s=10, max_bytes=1 << 20)
     clients = [Client(make()) for make in (in_pod, on_command_line) for _ in range(CLIENTS // 2)]
@@ -116,25 +167,11 @@ def test_a_restart_refuses_nobody_for_good(
         client.start()
     for client in clients:
         assert client.asked.wait(30), client.error
-    killed = Path("/proc", str(_pid(api_server["LAB_API_URL"])))
-    os.kill(int(killed.name), signal.SIGKILL)
-    while killed.exists():  # the laboratory takes a zombie for a living server
-        clients[0].join(0.1)
-    lab("api", "up")
+    second.kill()
+    second.start()
     end = time.monotonic() + 90
     for client in clients:
         client.join(max(0, end - time.monotonic()))
     assert [client.error for client in clients] == [None] * CLIENTS
     assert all(client.outages and not client.is_alive() for client in clients)
     print("false refusals:", sum(client.refused for client in clients))
-
-
-def _pid(url: str) -> int:
-    """The process of the API server."""
-    port = re.escape(url.rpartition(":")[2])
-    for proc in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            argv = (proc / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            if argv[0].endswith("kube-apiserver") and re.search(rf"secure-port={port}", str(argv)):
-                return int(proc.name)
-    raise AssertionError("no API server runs")
