@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
-from pairun.module import (
-    PORT_ANNOTATION,
-    Context,
-    Gathering,
-    Permanent,
-    TimedOut,
-    Transient,
-    port_annotation,
-    task_statuses,
-    why_missing,
-)
+from pairun.module import Context, Gathering, Permanent, TimedOut, Transient
+from pairun.module.cluster import PORT_ANNOTATION, port_annotation, task_statuses, why_missing
 
 from .members import Look, Member, all_members, own_member
 from .objects import (

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote
 
-from pairun.module import (
+from pairun.module import Context, Gathering, Permanent
+from pairun.module.cluster import (
     PORT_ANNOTATION,
-    Context,
     GangPods,
-    Gathering,
-    Permanent,
     PortPlan,
     init_succeeded,
     is_done,

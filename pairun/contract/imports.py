@@ -21,6 +21,8 @@ ABSENT = frozenset({
 })  # fmt: skip
 """Parts of the standard library that are missing in the user's container."""
 
+FACES = ("pairun.module", "pairun.module.cluster")
+
 
 class Import(NamedTuple):
     """An import statement and its place (lines and columns from 1).
@@ -65,7 +67,7 @@ def _foreign_in(file: str, data: bytes, source: ModuleSource) -> Iterator[Import
             continue
         for name in names:
             top = name.partition(".")[0]
-            if name != "pairun.module" and (top not in sys.stdlib_module_names or top in ABSENT):
+            if name not in FACES and (top not in sys.stdlib_module_names or top in ABSENT):
                 own = top and source.is_folder and {f"{top}.py", f"{top}/{ENTRY}"} & {*source.files}
                 relative = f"from {'.' * depth}{name} import …" if own else None
                 yield Import(file, name, node.lineno, node.col_offset + 1, relative)

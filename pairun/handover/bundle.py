@@ -60,25 +60,5 @@ def find_own_authorities(env: Mapping[str, str]) -> str | None:
     return next((path for path in places if os.access(path, os.R_OK)), None)
 
 
-def versions_in(bundle: str) -> list[str]:
-    """The lines that describe a bundle: the start of its digest, and its content.
-
-    Args:
-        bundle: its path; without a bundle, the list is empty.
-    """
-    if not _is_program(bundle):
-        return []
-    import hashlib
-    import subprocess
-
-    with open(bundle, "rb") as f:
-        digest = hashlib.file_digest(f, "sha256").hexdigest()
-    asked = subprocess.run(
-        [bundle, "--version"], capture_output=True, text=True, check=False, timeout=10
-    )
-    inside = ", ".join(asked.stdout.splitlines()[2:])
-    return [f"bundle {digest[:12]} ({bundle})", f"  {inside}"]
-
-
 def _is_program(path: str) -> bool:
     return os.path.isfile(path) and os.access(path, os.X_OK)

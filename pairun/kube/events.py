@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from pairun.kube.owners import Owner
 
@@ -24,6 +22,9 @@ class PodName(NamedTuple):
     @property
     def events_path(self) -> str:
         """The path of its namespace's Events at the API server."""
+        # Imported here, as in `pod_event`: every module's process imports this file.
+        from urllib.parse import quote
+
         return f"/api/v1/namespaces/{quote(self.namespace, safe='')}/events"
 
 
@@ -59,6 +60,8 @@ def pod_event(
         key: Events with equal keys are one Event, even if sent several times; default: the content.
         owner: the workload, for an Event about it with the Pod as the related object.
     """
+    import hashlib
+
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
     text = f"{owner.uid if owner else pod.uid}\0{note.reason}\0{note.message}"
     message = f"{pod.name}: {note.message}" if owner else note.message

@@ -36,16 +36,6 @@ from pairun.base.linklocal import is_link_local
 from pairun.base.retryafter import is_worth_a_retry, retry_after_s
 from pairun.base.sizes import format_size
 from pairun.kube.events import Note
-from pairun.kube.gang import GangPods, read_gang
-from pairun.kube.pods import (
-    init_succeeded,
-    is_done,
-    is_running,
-    of_main_containers,
-    why_missing,
-)
-from pairun.kube.ports import PORT_ANNOTATION, PortPlan, port_annotation
-from pairun.kube.statuses import task_statuses
 from pairun.module.answers import (
     Completed,
     Fetched,
@@ -90,10 +80,8 @@ __all__ = (  # noqa: RUF022 - by subject
     "Completed", "Fetched", "FetchedFile", "FileStat", "Gathering", "Mount", "Peer", "Talk",
     "Unpacked",
     # readers and writers
-    "GpuReportElement", "Note", "PORT_ANNOTATION", "PortPlan", "format_duration", "format_size",
-    "RESTARTS", "cluster_path",
-    "GangPods", "init_succeeded", "is_done", "is_running", "of_main_containers", "read_gang", "is_worth_a_retry", "parse_duration", "parse_gpu_report", "parse_json", "parse_record", "port_annotation",
-    "is_link_local",
-    "retry_after_s", "task_statuses", "uncorrectable_errors", "why_missing",
+    "GpuReportElement", "Note", "RESTARTS", "cluster_path", "format_duration", "format_size",
+    "is_link_local", "is_worth_a_retry", "parse_duration", "parse_gpu_report", "parse_json",
+    "parse_record", "retry_after_s", "uncorrectable_errors",
 )  # fmt: skip
 """What a module's author may import; docs/modules.md documents each name."""

@@ -14,6 +14,8 @@ import textwrap
 import pytest
 
 from pairun import module
+from pairun.contract.imports import FACES
+from pairun.module import cluster
 from pairun.testing import FakeWorld, load, make, run
 
 # Whole jobs, phase by phase: `make test` leaves them to `make test-slow`.
@@ -188,18 +190,20 @@ def test_the_tests_in_the_documents_need_no_framework(tmp_path: pathlib.Path) ->
 
 
 def test_every_name_that_a_module_may_import_is_documented() -> None:
-    """The page lists what pairun.module offers, and the built-in modules import nothing else."""
+    """The page lists what both faces offer, and the built-in modules import nothing else."""
     page = (ROOT / "docs/modules.md").read_text()
-    section = page.partition("## What a module imports")[2].partition("## The context")[0]
-    assert set(re.findall(r"`(\w+)[`(]", section.partition("A failure takes")[0])) == {
+    section = page.partition("## What a module imports")[2].partition("A failure takes")[0]
+    table, _, face = section.partition("`pairun.module.cluster` has")
+    assert set(re.findall(r"`(\w+)[`(]", table)) == {
         *module.__all__, "plan", "apply", "check", "ctx", "values", "environment", "message", "init",
         "runtime", "before", "after",
     }  # fmt: skip
+    assert set(re.findall(r"`(\w+)`", face)) == {*cluster.__all__, "barrier"}
     imported = {
         alias.name
         for path in (ROOT / "modules").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ImportFrom) and node.module == "pairun.module"
+        if isinstance(node, ast.ImportFrom) and node.module in FACES
         for alias in node.names
     }
-    assert imported <= set(module.__all__)
+    assert imported <= {*module.__all__, *cluster.__all__}
