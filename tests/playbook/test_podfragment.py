@@ -437,7 +437,7 @@ def test_the_policies_that_pairun_ships_permit_the_same() -> None:
 
     paths = (
         "playbooks/policy.yaml", "deploy/base/cluster/policy.yaml",
-        "pairun/scaffold/starts/root_policy.yaml",
+        "pairun/cli/starts/root_policy.yaml",
     )  # fmt: skip
     lists = []
     for path in paths:
