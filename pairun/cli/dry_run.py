@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from typing import IO
 
 from pairun.cli.options import add_roots, print_json, refusal_code
 from pairun.errors import PairunError, Problem, Problems
@@ -16,11 +17,13 @@ from pairun.kube.labels import LABEL_VALUE
 from pairun.playbook.content import Content, open_content
 from pairun.playbook.document.texts import decode
 from pairun.playbook.effective import Layers
-from pairun.report.jobreview_text import print_review
+from pairun.report.jobreview_text import print_review, setting_line
 from pairun.report.problems import print_problems
 from pairun.report.review_data import refused_data, reviews_data
+from pairun.report.review_text import ReviewText
 from pairun.review.jobreview import JobReview, review_data, review_loaded
 from pairun.review.settings import Settings, read_settings
+from pairun.review.why import default_of, no_such_setting, settings_of
 from pairun.secrets.vault import Vault
 
 
@@ -123,8 +126,6 @@ def _print_text(args: argparse.Namespace, reviews: Sequence[JobReview], content:
             # No role has this name: print only the error below.
             continue
         if args.why:
-            from pairun.report.why_text import print_why
-
             print_why(review, args.why, content, sys.stdout)
         else:
             print_review(review, content, sys.stdout, full=args.full)
@@ -140,3 +141,36 @@ def _write_page(file: str, reviews: Sequence[JobReview], content: Content) -> No
     write_page(file, review_page(reviews, content))
     for review in reviews:
         print_problems(review.problems, review.vault)
+
+
+def print_why(review: JobReview, paths: list[str], content: Content, stream: IO[str]) -> None:
+    """Print who set some values; reports a problem for a path that is no setting.
+
+    Args:
+        review: the review of a job.
+        paths: task ids with keys, such as ``git.args.depth``.
+        content: the content roots.
+        stream: the stream to print to.
+    """
+    text = ReviewText(stream, review.vault)
+    for path in paths:
+        printed = set()
+        for plan in review.plans:
+            pod = review.pods[plan.role.name]
+            settings = settings_of(plan, pod, path, review.problems)
+            chain = tuple(
+                setting_line(path, each.value, each.place, review.vault)
+                + (", refused" if each.refused else "")
+                for each in settings
+            )
+            if not chain and (default := default_of(plan, path, content)):
+                chain = (f"{default.text}  ← {default.declared_by}",)
+            if not chain or chain in printed:
+                continue
+            printed.add(chain)
+            text.wrapped(f"{path} (role {plan.role.name})")
+            for n, line in enumerate(chain):
+                text.wrapped(("└ " if n else "") + line, "  " + "  " * n, hang="  ")
+        # A job without plans is not valid, and its errors say why.
+        if not printed and review.plans:
+            review.problems.extend([no_such_setting(review, path, content)])

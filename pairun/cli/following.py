@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -16,7 +16,6 @@ from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.jobobjects import POD
 from pairun.engines.kubernetes.jobstate import NOT_BEGUN, JobState, changes, named
 from pairun.engines.kubernetes.podstates import ENDED, PodState
-from pairun.engines.kubernetes.stuck import StuckClock
 from pairun.engines.kubernetes.watching import follow_for
 from pairun.errors import PairunError, Problem
 from pairun.report.live.activity import Activity
@@ -201,3 +200,39 @@ def named_in_cluster(args: argparse.Namespace, name: str) -> str:
         if value := getattr(args, option):
             words += [f"--{option}", value]
     return " ".join(words)
+
+
+class Stuck(NamedTuple):
+    """The instance that is stuck for the longest time.
+
+    Attributes:
+        instance: the instance.
+        seconds: how long it is stuck.
+    """
+
+    instance: PodState
+    seconds: float
+
+
+class StuckClock:
+    """Measures how long instances of a followed job are stuck.
+
+    The reason may change in between, such as from ``ErrImagePull`` to ``ImagePullBackOff``.
+    """
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+
+    def longest(self, instances: Iterable[PodState], now: float) -> Stuck | None:
+        """The instance that is stuck for the longest time; None if none is.
+
+        Args:
+            instances: the job's instances now.
+            now: the monotonic clock, in seconds.
+        """
+        stuck = {each.uid: each for each in instances if each.phase == "stuck"}
+        self._since = {uid: self._since.get(uid, now) for uid in stuck}
+        if not stuck:
+            return None
+        uid = min(stuck, key=lambda each: self._since[each])
+        return Stuck(stuck[uid], now - self._since[uid])

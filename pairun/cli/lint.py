@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pairun.base.escapes import visible
 from pairun.cli.options import add_roots, print_json
 from pairun.errors import Problem
-from pairun.report.github import workflow_commands
 from pairun.report.problems import print_problems, problem_data
 from pairun.review.lint import SKIPPED, lint
 
@@ -73,3 +73,29 @@ def _print_data(problems: Sequence[Mapping[str, Any]], files: Mapping[str, str],
 
 def _exit_code(problems: Iterable[Problem]) -> int:
     return 1 if any(p.severity == "error" for p in problems) else 0
+
+
+def workflow_commands(problems: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield one line for each problem.
+
+    The escapes are those of ``@actions/core`` (packages/core/src/command.ts).
+
+    Args:
+        problems: the masked data that `problem_data` returns.
+    """
+    for p in problems:
+        properties = {"file": p["file"], "line": p["line"], "col": p["column"], "title": p["id"]}
+        if p["file"] in (None, "-"):
+            properties = {"title": p["id"]}
+        listed = ",".join(f"{k}={_property(v)}" for k, v in properties.items() if v)
+        lines = [p["message"], *([f"help: {p['hint']}"] if p["hint"] else [])]
+        text = "\n".join(visible(line) for line in lines)
+        yield f"::{p['severity']} {listed}::{_data(text)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(value: object) -> str:
+    return _data(str(value)).replace(":", "%3A").replace(",", "%2C")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -15,18 +16,21 @@ from pairun.errors import PairunError
 from pairun.executor.phase import Executor
 from pairun.executor.shared import Shared
 from pairun.handover.door import Door
-from pairun.handover.journal import Emit, Journal
+from pairun.handover.journal import Emit, Journal, Record
 from pairun.handover.logjournal import LogJournal
 from pairun.handover.stopnote import read_stop_note
 from pairun.init.eventsender import EventSender
 from pairun.init.handingover import hand_over, prepare
 from pairun.init.podinput import has_cluster
 from pairun.init.podplans import PodPlans
-from pairun.init.provenance import settings_records
+from pairun.job.planning import RolePlan
 from pairun.openpai.environment import cluster_facts
 from pairun.plan import Late, Plan
 from pairun.playbook.expressions.template import resolve
 from pairun.report.console import Console
+from pairun.report.shown import override_data
+from pairun.review.taskreview import overrides_of
+from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:
     from pairun.rendezvous.peers import JobPeers
@@ -137,3 +141,42 @@ def _mentions(value: Any, name: str) -> bool:
     if isinstance(value, Mapping):
         return any(_mentions(v, name) for v in value.values())
     return isinstance(value, list | tuple) and any(_mentions(v, name) for v in value)
+
+
+MAX_VALUE = 500
+"""The maximum length of a value in a record, in characters."""
+
+
+def settings_records(plan: RolePlan, vault: Vault) -> Iterator[Record]:
+    """A record for each task of both phases that is not disabled.
+
+    Args:
+        plan: the plans of a role, with the history of their values.
+        vault: masks the values.
+    """
+    for phase, draft in plan.effective.drafts.items():
+        for task in draft.tasks():
+            if not task.disabled:
+                yield {
+                    "type": "settings",
+                    "phase": phase,
+                    "task": task.id,
+                    "layer": task.origin,
+                    "where": str(task.place),
+                    "set": [_cut_values(override_data(o, vault)) for o in overrides_of(task)],
+                }
+
+
+def _cut_values(override: dict[str, Any]) -> dict[str, Any]:
+    was = override["was"]
+    return {
+        **override,
+        "value": _cut(override["value"]),
+        "was": {**was, "value": _cut(was["value"])},
+    }
+
+
+def _cut(value: Any) -> Any:
+    """The value; if it is too long, the start of its text."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if len(text) <= MAX_VALUE else f"{text[: MAX_VALUE - 1]}…"

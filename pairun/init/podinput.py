@@ -13,11 +13,11 @@ from pairun.errors import PairunError, Problem, Problems, Source, did_you_mean
 from pairun.formats.jsyaml import JS
 from pairun.formats.stored import MAX_FRAMEWORK_BYTES, framework_in, load_input
 from pairun.handover.door import Door
-from pairun.init.injected import gang_framework
 from pairun.inject.podlayer import command_layer, gang_in
 from pairun.job.model import Job, Role, fc_name
 from pairun.kube.cluster import Cluster, cluster_from_framework
-from pairun.openpai.framework import job_from_framework
+from pairun.kube.ports import PORT_ANNOTATION
+from pairun.openpai.framework import job_from_framework, make_framework
 from pairun.openpai.initconfig import read_init_config
 from pairun.openpai.plainpod import (
     plain_cluster,
@@ -329,3 +329,18 @@ def _own_index(text: str, *, placed: bool = False) -> int:
 
 def _option(variable: str, placed: bool) -> str:
     return _OPTIONS[variable] if placed else variable
+
+
+def gang_framework(job: Job, env: Mapping[str, str]) -> dict[str, Any]:
+    """A gang as a Framework without status, for the barrier.
+
+    Args:
+        job: the job made from the gang.
+        env: of the init container; ``FC_FRAMEWORK_NAME`` names the object.
+    """
+    framework = make_framework(job, framework_name=env.get("FC_FRAMEWORK_NAME") or job.name)
+    for role in framework["spec"]["taskRoles"]:
+        annotations = role["task"]["pod"]["metadata"]["annotations"]
+        ports = {PORT_ANNOTATION: annotations[PORT_ANNOTATION]}
+        role["task"]["pod"] = {"metadata": {"annotations": ports}}
+    return framework

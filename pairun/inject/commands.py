@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pairun.errors import PairunError, Problems, nearest
-from pairun.inject.architectures import architectures_of
 from pairun.inject.templates import Template
 from pairun.inject.tree import Mapping
 from pairun.inject.tree import Sequence as List
@@ -147,3 +146,43 @@ def _words(template: Template, container: Mapping, key: str, problems: Problems)
 def _escaped(words: Sequence[str]) -> list[str]:
     """Escape ``$(NAME)`` so that Kubernetes does not replace it: an image's words run unchanged."""
     return [w.replace("$(", "$$(") for w in words]
+
+
+_LABELS = ("kubernetes.io/arch", "beta.kubernetes.io/arch")
+
+
+def architectures_of(spec: Mapping) -> tuple[str, ...]:
+    """The architectures that ``nodeSelector`` or a required node affinity names; empty means any.
+
+    Source: Kubernetes documentation, "Assigning Pods to Nodes": one of the terms must match, with
+    all of its expressions.
+
+    Args:
+        spec: the Pod's spec.
+    """
+    pod = spec.plain()
+    selector = pod.get("nodeSelector")
+    for label in _LABELS:
+        if isinstance(selector, dict) and label in selector:
+            return (str(selector[label]),)
+    affinity: Any = pod
+    for key in (
+        "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
+        "nodeSelectorTerms",
+    ):  # fmt: skip
+        affinity = affinity.get(key) if isinstance(affinity, dict) else None
+    named = [_of_term(term) for term in affinity] if isinstance(affinity, list) else []
+    if not named or not all(named):
+        return ()
+    return tuple(dict.fromkeys(name for names in named for name in names))
+
+
+def _of_term(term: Any) -> list[str]:
+    """The architectures of one term; empty if it names none."""
+    expressions = term.get("matchExpressions") if isinstance(term, dict) else None
+    for expression in expressions if isinstance(expressions, list) else ():
+        if isinstance(expression, dict) and expression.get("key") in _LABELS:
+            values = expression.get("values")
+            if expression.get("operator") == "In" and isinstance(values, list):
+                return [str(value) for value in values]
+    return []

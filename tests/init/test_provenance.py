@@ -6,7 +6,7 @@ import json
 import pathlib
 from typing import Any
 
-from pairun.init.provenance import MAX_VALUE, settings_records
+from pairun.init.phase import MAX_VALUE, settings_records
 from tests.desk import Desk
 
 

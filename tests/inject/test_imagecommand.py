@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from pairun.errors import PairunError, Source
-from pairun.inject.architectures import architectures_of
+from pairun.inject.commands import architectures_of
 from pairun.inject.imagecommand import Registries
 from pairun.inject.tree import Mapping
 from pairun.inject.treereading import read_tree

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pairun.errors import PairunError, Place, Problem, Problems, Source, render
 from pairun.formats.jsyaml import JS
 from pairun.handover import way
-from pairun.init.envfile import read_variables
+from pairun.init.handingover import read_variables
 from pairun.job.templates import user_command
 from pairun.openpai import podconfig
 from pairun.openpai.initconfig import program_of, read_init_config

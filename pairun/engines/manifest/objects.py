@@ -4,24 +4,150 @@ from __future__ import annotations
 
 import re
 
+from pairun.base.sizes import quantity
 from pairun.engines.manifest.choices import Object, Options
 from pairun.engines.manifest.configmap import config_map
-from pairun.engines.manifest.engine_framework import framework_workload
-from pairun.engines.manifest.engine_job import job_workload
 from pairun.engines.manifest.engine_jobset import jobset_workload
-from pairun.engines.manifest.engine_pod import pod_workload
 from pairun.engines.manifest.hived import check_hived
 from pairun.engines.manifest.jobsecrets import secret_objects, storable
-from pairun.engines.manifest.objectnames import check_names
-from pairun.engines.manifest.podchecks import check_requests, check_settings
+from pairun.engines.manifest.objectnames import LABEL_MAX, check_names, labels, metadata, short
 from pairun.engines.manifest.podsecurity import check_profile
+from pairun.engines.manifest.podvalues import job_fields, workload_fields
 from pairun.engines.manifest.queues import mark_workload, pod_groups
+from pairun.engines.manifest.retries import (
+    counted,
+    failure_rules,
+    has_failure_policy,
+    never_fails,
+    place_of,
+    restarts_alone,
+    warn_of_exit_codes,
+)
 from pairun.engines.manifest.rolepod import pod_template
-from pairun.engines.manifest.storages import check_storages
+from pairun.engines.manifest.storages import check_storages, unmountable
 from pairun.engines.manifest.versions import check_version
 from pairun.errors import Problems
-from pairun.job.model import Job
+from pairun.job.model import Job, Role
 from pairun.job.templates import TAG
+from pairun.openpai.framework import make_framework
+from pairun.playbook.podfragment import APP, PodSettings, found
+
+
+def pod_workload(job: Job, options: Options, problems: Problems) -> list[Object]:
+    """Make the Pods of a job."""
+    if job.retry_count:
+        retries = job.node.get("jobRetryCount")
+        problems.warning(
+            "PR784",
+            "no controller restarts bare Pods: jobRetryCount has no effect",
+            retries.place if retries else None,
+            "--engine job or jobset does",
+        )
+    if sum(role.instances for role in job.roles) > 1:
+        problems.warning(
+            "PR784",
+            "no controller ends bare Pods when another one has ended: completion has no effect",
+            hint="--engine jobset ends them; `pairun delete` does when you say so",
+        )
+    made: list[Object] = []
+    for role in job.roles:
+        for index in range(role.instances):
+            template = pod_template(job, role, options, index=index)
+            end = f"-{index}"
+            name = short(f"{options.name}-{role.fc_name}", LABEL_MAX - len(end)) + end
+            meta = metadata(options, name)
+            meta["labels"] = {**labels(options), **template["metadata"]["labels"]}
+            meta["annotations"] = template["metadata"]["annotations"]
+            made.append(
+                {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
+            )
+    return made
+
+
+def job_workload(job: Job, options: Options, problems: Problems) -> list[Object]:
+    """Make the Job of a job's only role."""
+    for other in job.roles[1:]:
+        problems.error(
+            "PR780",
+            f"a Job of Kubernetes has one role, and '{other.name}' is a second one",
+            other.node.key,
+            "use --engine jobset for several roles",
+        )
+    role = job.roles[0]
+    alone = role.instances == 1
+    _warn(job, role, problems)
+    spec: Object = {**counted(job, role), **workload_fields(options), **job_fields(role, options)}
+    if not alone:
+        spec["completionMode"] = "Indexed"
+    if "backoffLimit" in spec and restarts_alone(job, role):
+        retries = 0 if job.gang else max(role.retry_count or 0, 0)
+        # all attempts except the first
+        spec["backoffLimit"] = (retries + 1) * (job.retry_count + 1) - 1
+    if has_failure_policy(options):
+        spec["podFailurePolicy"] = {
+            "rules": failure_rules(job, role, spec, options.exit_codes, alone=True)
+        }
+    else:
+        warn_of_exit_codes(problems)
+    spec["template"] = pod_template(job, role, options, index=0 if alone else None)
+    return [
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": metadata(options, options.name),
+            "spec": spec,
+        }
+    ]
+
+
+def _warn(job: Job, role: Role, problems: Problems) -> None:
+    """Warn of differences to FrameworkController."""
+    if job.retry_count and (not restarts_alone(job, role) or role.instances > 1):
+        retries = job.node.get("jobRetryCount")
+        problems.warning(
+            "PR784",
+            "a Job of Kubernetes cannot restart all instances: jobRetryCount has no effect",
+            retries.place if retries else None,
+            "--engine jobset does",
+        )
+    if never_fails(role):
+        problems.warning(
+            "PR784",
+            "a Job of Kubernetes whose instances have all ended, some with a failure, is failed; "
+            "FrameworkController counts it as a success",
+            place_of(role),
+        )
+
+
+MAX_ANNOTATIONS = 256 * 1024
+"""The API server's limit for annotations, keys and values together, in bytes."""
+
+
+def framework_workload(job: Job, options: Options, problems: Problems) -> list[Object]:
+    """Make the Framework of a job as OpenPAI's REST server does, with this engine's Pods.
+
+    FrameworkController itself decides by the exit code whether to retry
+    (``fancyRetryPolicy``).
+    """
+    framework = make_framework(job, framework_name=options.name)
+    meta = framework["metadata"]
+    meta |= {**metadata(options, options.name), "labels": {**meta["labels"], **labels(options)}}
+    if options.namespace is None:
+        meta.pop("namespace", None)
+    size = sum(len(k.encode()) + len(v.encode()) for k, v in meta["annotations"].items())
+    if size > MAX_ANNOTATIONS:
+        problems.error(
+            "PR783",
+            f"the job is too large for an annotation: {size >> 10} KiB, at most "
+            f"{MAX_ANNOTATIONS >> 10}",
+            hint="download long content, such as scripts, at run time",
+        )
+    if options.whole.get("suspend"):
+        framework["spec"]["executionType"] = "Create"
+    for role, made in zip(job.roles, framework["spec"]["taskRoles"], strict=True):
+        made["task"]["pod"] = pod_template(job, role, options)
+    return [framework]
+
 
 _WORKLOADS = {
     "framework": framework_workload,
@@ -81,3 +207,61 @@ def _check_images(job: Job, problems: Problems) -> None:
                 uri.place,
                 "uri is an image as the cluster pulls it: registry.example/team/image:1",
             )
+
+
+_UNSUPPORTED = {"framework": ("ttl_after_finished",), "pod": ("suspend", "ttl_after_finished")}
+"""For each engine, the settings that it does not have."""
+
+
+def check_settings(job: Job, options: Options, problems: Problems) -> None:
+    """Report settings that the engine does not have, and mount points that are taken.
+
+    Args:
+        job: the job.
+        options: the options for its objects.
+        problems: collects errors, each once.
+    """
+    for pod in options.pods.values():
+        for key in _UNSUPPORTED.get(options.engine, ()):
+            if pod.get(key):
+                message = f"the engine {options.engine} has no '{key}'"
+                hint = "--engine job or jobset has it"
+                problems.error("PR780", message, pod.place(key), hint)
+        _check_mounts(job, pod, problems)
+
+
+def _check_mounts(job: Job, pod: PodSettings, problems: Problems) -> None:
+    taken = {storage.path.rstrip("/") for storage in job.storages}
+    for _, mounts in found(pod.root, f"{APP}.volumeMounts"):
+        for path, node in mounts.items():
+            if reason := unmountable(path):
+                message = f"a volume cannot be mounted at '{path}'"
+                problems.error("PR783", message, node.place, reason)
+            if path in taken:
+                problems.error("PR783", f"two volumes at one mount point: '{path}'", node.place)
+
+
+def check_requests(template: Object, role: Role, options: Options, problems: Problems) -> None:
+    """Report container requests above their limit: every API server refuses these.
+
+    Args:
+        template: the role's finished Pod.
+        role: the role.
+        options: the options for the job's objects.
+        problems: collects errors.
+    """
+    spec, pod = template["spec"], options.pod(role.name)
+    for setting, container in (
+        (f"{APP}.resources.requests", spec["containers"][0]),
+        ("init_resources.requests", spec["initContainers"][0]),
+    ):
+        resources = container.get("resources") or {}
+        limits = resources.get("limits") or {}
+        for name, request in (resources.get("requests") or {}).items():
+            limit = limits.get(name)
+            if limit is not None and (quantity(request) or 0) > (quantity(limit) or 0):
+                problems.error(
+                    "PR783",
+                    f"the role '{role.name}' requests {request} of {name}, and its limit is {limit}",
+                    pod.place(setting),
+                )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 
-from pairun.errors import PairunError, Problem
+from pairun.errors import PairunError, Problem, Problems
 from pairun.playbook.content import Content
+from pairun.playbook.document.reading import Node
 from pairun.review.diff.compare import ProblemDiff, RoleDiff, diff_problems, diff_role
 from pairun.review.diff.diagnosisdiff import DiagnosisDiff, diff_diagnosis
-from pairun.review.diff.policydiff import diff_policy
 from pairun.review.diff.sides import JobSide, loaded, side_of, stacked
-from pairun.review.diff.values import ValueChange
+from pairun.review.diff.values import DEFAULT, Path, Value, ValueChange, changes
 from pairun.secrets.vault import Vault
 
 
@@ -117,3 +118,40 @@ def _job_diff(path: str, old: JobSide, new: JobSide) -> JobDiff:
         roles={n: diff_role(old.roles.get(n), new.roles.get(n)) for n in new.roles},
         problems=diff_problems(list(old.problems), list(new.problems)),
     )
+
+
+_DEFAULTS = ("pod", "defaults")
+"""pairun stacks these, and every job shows the ones that it gets."""
+_ABSENT: Mapping[Path, Any] = {
+    ("plugin_folders", "roots"): "*",
+    ("plugin_folders", "paths"): ["plugins"],
+    ("job_yaml",): "js-yaml 3",
+}
+"""The values of a policy that does not have them."""
+
+
+def diff_policy(old: Content, new: Content) -> Sequence[ValueChange]:
+    """The values that differ between the policies in force."""
+    return tuple(changes(_values(old), _values(new)))
+
+
+def _values(content: Content) -> dict[Path, Value]:
+    # Both sides are valid here, so no document has problems.
+    documents = list(content.playbooks("policy", Problems()))
+    values: dict[Path, Value] = {}
+
+    def put(path: Path, node: Node) -> None:
+        if path == _DEFAULTS:
+            return
+        if isinstance(node.value, dict):
+            for key, inner in node.items():
+                put((*path, key), inner)
+        elif node.value != [] or path[0] != "job_may":  # an empty list allows as much as none
+            value = node.plain()
+            is_default = path in _ABSENT and value == _ABSENT[path]
+            setter = DEFAULT if is_default else f"{node.place.source.layer} {node.place}"
+            values[path] = Value(value=value, setter=setter)
+
+    if documents:
+        put((), documents[-1])
+    return values

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pairun.cli.following import StuckClock
 from pairun.engines.kubernetes.podstates import PodState, read_pod
-from pairun.engines.kubernetes.stuck import StuckClock
 from tests.engines.kubernetes.samples import PLACED, pod, runs, waits
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pairun.engines.local.emptying import empty, opened
+from pairun.engines.local.workdir import empty, opened
 
 
 def test_deep_and_forbidden_directories_go(tmp_path: Path) -> None:
