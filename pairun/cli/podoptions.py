@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from pairun.errors import PairunError, Place, Problems, Source, did_you_mean
-from pairun.playbook.document.checking import Ids
+from pairun.playbook.document.checking import Format
 from pairun.playbook.document.reading import Node, node_of, read_text
 from pairun.playbook.drafts import merged
 from pairun.playbook.podfragment import APP, COMMAND_LINE, by_name, listed
@@ -30,7 +30,7 @@ _REMOVED = {
     "--no-suspend": "suspend=false",
 }  # fmt: skip
 """The options of pairun 0.3, and what stands for each."""
-_USAGE = Ids("PR801", "PR801", "PR801")
+_USAGE = Format("PR801", "PR801", "PR801")
 
 
 def add_pod_arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,13 +17,19 @@ Schema = dict[str, Any]
 NAME_PATTERN = r"^[a-zA-Z0-9_-]+$(?!\n)"
 IDENTIFIER_PATTERN = r"^[a-zA-Z_][a-zA-Z0-9_]*$(?!\n)"
 
+_IDENTIFIER = "use a letter or '_', then letters, digits and '_'"
 _TEXT: Schema = {"type": "string"}
 _TEXTS: Schema = {"type": "array", "items": _TEXT}
 _COMMANDS: Schema = {**_TEXTS, "minItems": 1}
 _VERSION: Schema = {"enum": ["2", 2]}
 _COMMON: Schema = {
     "protocolVersion": _VERSION,
-    "name": {"type": "string", "pattern": NAME_PATTERN, "maxLength": 255},
+    "name": {
+        "type": "string",
+        "pattern": NAME_PATTERN,
+        "maxLength": 255,
+        "$comment": "letters, digits, '_' and '-'",
+    },
     "version": {"type": ["string", "number"]},
     "contributor": _TEXT,
     "description": _TEXT,
@@ -93,6 +99,7 @@ _TASK_ROLE: Schema = {
                     },
                     "minProperties": 1,
                     "additionalProperties": False,
+                    "$comment": _IDENTIFIER,
                 },
             },
             "required": ["cpu", "memoryMB", "gpu"],
@@ -113,6 +120,7 @@ def _by_role(entry: Schema) -> Schema:
         "patternProperties": {IDENTIFIER_PATTERN: entry},
         "minProperties": 1,
         "additionalProperties": False,
+        "$comment": _IDENTIFIER,
     }
 
 

@@ -7,7 +7,7 @@ import re
 from pairun.errors import Problems
 from pairun.formats.protocol import IDENTIFIER_PATTERN, NAME_PATTERN
 from pairun.formats.yarn_schema import SCHEMA
-from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.checking import Format, violations
 from pairun.playbook.document.nodes import elements, text
 from pairun.playbook.document.reading import Node
 
@@ -16,7 +16,7 @@ _FILE_SYSTEM = re.compile(r"\$(?:PAI_DEFAULT_FS_URI\b|\{PAI_DEFAULT_FS_URI\})")
 
 def check(document: Node, problems: Problems) -> None:
     """Report everything for which the old or the v2 REST server rejects the job."""
-    problems.extend(violations(document, SCHEMA, Ids("PR502", "PR503", "PR504")))
+    problems.extend(violations(document, SCHEMA, Format("PR502", "PR503", "PR504")))
     _check_names(document, problems)
     _check_numbers(document, problems)
 

@@ -11,7 +11,7 @@ from pairun.errors import PairunError, Problems
 from pairun.formats.jsyaml import JS
 from pairun.formats.stored import framework_in, job_source, load_input, user_of
 from pairun.formats.yarn_looks import is_mixture, is_yarn
-from pairun.job.checks.dialects import ambiguous_scalars, check_dialects
+from pairun.job.checks.dialects import check_dialects
 from pairun.job.checks.extras import check_extras
 from pairun.job.checks.references import (
     REFERENCES,
@@ -135,7 +135,7 @@ def read_job(
     if secrets is not None and secrets.value is not None and isinstance(node.value, dict):
         node = Node({**node.value, "secrets": secrets}, node.place, node.key)
     hide_secrets(node)
-    check_dialects(ambiguous_scalars(node, dialect), dialect, problems)
+    check_dialects(node, dialect, problems)
     check_schema(node, problems)
     check_extras(node, problems)
     if not isinstance(node.value, dict):

@@ -17,7 +17,7 @@ import attrs
 from pairun.diagnose.words import words_needed
 from pairun.errors import PairunError, Place, Problem, Problems, Source
 from pairun.formats.goregex import FLAGS, from_go
-from pairun.playbook.document.checking import Ids, shown, violations
+from pairun.playbook.document.checking import Format, shown, violations
 from pairun.playbook.document.reading import Node, read_text
 from pairun.playbook.document.scalars import CORE
 from pairun.runtime.exitmatching import SCHEMA_VERSION
@@ -45,7 +45,7 @@ PATTERN: dict[str, Any] = {
         },
     },
 }
-IDS = Ids("PR741", "PR742", "PR743")
+FORMAT = Format("PR741", "PR742", "PR743")
 MAX_SEPARATE = 500
 """In a file with more entries, pairun looks for no single invalid one: each reads the lines before it."""
 
@@ -88,7 +88,7 @@ def _entries(source: Source, problems: Problems) -> list[Node]:
         return entries
     if not isinstance(document.value, list):
         message = f"{source.file} must be a list of entries, not {shown(document.value)}"
-        raise PairunError(Problem(IDS.kind, message, document.place))
+        raise PairunError(Problem(FORMAT.kind, message, document.place))
     return document.value
 
 
@@ -118,7 +118,7 @@ def _skipped(found: Iterable[Problem], part: str) -> Iterator[Problem]:
 
 
 def _is_invalid(node: Node, schema: Mapping[str, Any], part: str, problems: Problems) -> bool:
-    found = list(violations(node, schema, IDS, whole=f"the {part}"))
+    found = list(violations(node, schema, FORMAT, whole=f"the {part}"))
     problems.extend(_skipped(found, part))
     return bool(found)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pairun.errors import Problems, Source
 from pairun.openpai.podconfig import read_setting
-from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.checking import Format, violations
 from pairun.playbook.document.reading import Node, node_of, read_file
 from pairun.playbook.document.scalars import CORE
 from pairun.playbook.expressions.template import is_template
@@ -38,7 +38,7 @@ SCHEMA: dict[str, Any] = {
         }
     },
 }
-IDS = Ids("PR711", "PR712", "PR713")
+FORMAT = Format("PR711", "PR712", "PR713")
 _PROGRAMS = os.path.join(os.path.dirname(__file__), "init_programs.yaml")
 _HANDOVER = "handover"
 _INTERPRETER = re.compile(r"(python(3(\.[0-9]+)?)?|bash|sh)")
@@ -54,7 +54,7 @@ def read_init_config(source: Source, init_dir: str | None, problems: Problems) -
         problems: takes every error.
     """
     node = read_setting(source, ("initPlugins",), CORE)
-    wrong = list(violations(node, SCHEMA, IDS, whole=source.file))
+    wrong = list(violations(node, SCHEMA, FORMAT, whole=source.file))
     problems.extend(wrong)
     listed = node.get("initPlugins")
     entries = () if wrong or listed is None else listed.elements()

@@ -13,7 +13,7 @@ from pairun.formats.protocol import IDENTIFIER_PATTERN
 from pairun.job.jobfile import read_job
 from pairun.job.model import RUNTIME_PLUGIN, Job
 from pairun.kube.cluster import Cluster, ClusterRole, Instance
-from pairun.openpai.initconfig import IDS
+from pairun.openpai.initconfig import FORMAT
 from pairun.openpai.podconfig import read_setting
 from pairun.playbook.document.checking import violations
 from pairun.playbook.document.reading import Node, node_of
@@ -77,7 +77,7 @@ def read_plain_job(
     """
     node = read_setting(source, tuple(SCHEMA["properties"]), JS)
     problems = Problems()
-    problems.extend(violations(node, SCHEMA, IDS, whole=source.file))
+    problems.extend(violations(node, SCHEMA, FORMAT, whole=source.file))
     if problems.errors:
         return None, problems
     job, job_problems = read_job(_document(node, name, gang), user=user, secrets=secrets)

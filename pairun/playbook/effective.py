@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from pairun.errors import PairunError, Place, Problems
 from pairun.module import Phase, Secret
 from pairun.playbook.content import Content
-from pairun.playbook.document.checking import violations
+from pairun.playbook.document.checking import KEYWORDS, violations
 from pairun.playbook.document.nodes import elements, entries
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task, merged
 from pairun.playbook.initplugins import InitPlugins, replace_tasks
 from pairun.playbook.inputs import PluginUse
-from pairun.playbook.keywords import BESIDE, FOREIGN, playbook_schema
+from pairun.playbook.keywords import playbook_schema
 from pairun.playbook.patches import Patcher, phase_hints
 from pairun.playbook.pluginfolders import folder_plugins
 from pairun.playbook.podschema import POD_SCHEMA, pod_definitions, pod_mistakes
@@ -82,9 +82,7 @@ class Layers:
             problems: takes every error.
             phase: the phase in its file's name.
         """
-        problems.extend(
-            violations(document, self._schema, foreign=FOREIGN, beside=BESIDE, what="keyword")
-        )
+        problems.extend(violations(document, self._schema, KEYWORDS))
         tasks, patches = document.get("tasks"), document.get("patches")
         if tasks is None and patches is None:
             as_in_a_job = next((p for p in PHASES if document.get(p) is not None), None)
@@ -230,10 +228,7 @@ class Layers:
         before = len(problems.errors)
         schema = layer_schema({name: {} for name in self.content.modules})
         schema["properties"]["pod"] = {"type": "object"}
-        whole = "extras.pairun"
-        problems.extend(
-            violations(node, schema, foreign=FOREIGN, beside=BESIDE, what="keyword", whole=whole)
-        )
+        problems.extend(violations(node, schema, KEYWORDS, whole="extras.pairun"))
         if (pod := node.get("pod")) is not None and isinstance(pod.value, dict):
             problems.extend(pod_mistakes(pod))
         if len(problems.errors) > before and not isinstance(node.value, dict):

@@ -133,12 +133,6 @@ KEYWORDS: dict[str, Keyword] = {
 
 OPERATIONS = ("patch", "disable", "before", "after", "append")
 
-BESIDE: dict[str, str] = {
-    name: f"write the module beside '{name}:', in the same column, not below it"
-    for name in ("before", "after", "append")
-}
-"""The hint for a task that is nested below its operation."""
-
 FOREIGN: dict[str, str] = {
     "ignore_errors": "failure_policy: ignore",
     "ignoreErrors": "failure_policy: ignore",

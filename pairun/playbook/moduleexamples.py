@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from pairun.errors import PairunError, Place, Problem, Problems, Source
 from pairun.module import Module
-from pairun.playbook.document.checking import violations
+from pairun.playbook.document.checking import KEYWORDS, violations
 from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import read_text
 from pairun.playbook.drafts import draft_task
 from pairun.playbook.expressions.filecheck import check_expressions
-from pairun.playbook.keywords import BESIDE, FOREIGN, playbook_schema
+from pairun.playbook.keywords import playbook_schema
 from pairun.playbook.taskchecks import check_written_arguments
 
 
@@ -55,7 +55,7 @@ def _task_problems(name: str, module: type[Module]) -> Problems:
         problems.extend(e.problems)
         return problems
     schema = playbook_schema({name: {}})
-    problems.extend(violations(playbook, schema, foreign=FOREIGN, beside=BESIDE, what="keyword"))
+    problems.extend(violations(playbook, schema, KEYWORDS))
     check_expressions(playbook, problems)
     for node in elements(playbook, "tasks"):
         if task := draft_task(node, {name: module}, "file", problems):

@@ -9,7 +9,7 @@ from typing import Any
 
 from pairun.base.durations import parse_seconds
 from pairun.errors import Problem
-from pairun.playbook.document.checking import Ids
+from pairun.playbook.document.checking import Format
 from pairun.playbook.document.reading import Node
 
 _APP = "spec.containers.app"
@@ -46,23 +46,23 @@ FIELDS: Mapping[str, str] = {
 _SECTIONS = frozenset(key.partition(".")[0] for key in FIELDS)
 
 
-def moved_keys(settings: Node, ids: Ids) -> tuple[Node, list[Problem]]:
+def moved_keys(settings: Node, form: Format) -> tuple[Node, list[Problem]]:
     """The settings without keys of 0.3, and an error for each of these.
 
     Args:
         settings: ``extras.pairun.pod``, or a policy's ``pod.defaults``.
-        ids: the error ids to use.
+        form: the error ids to use.
     """
     rest, problems = {}, []
     for key, node in settings.items():
         if key == "roles" and isinstance(node.value, dict):
-            roles = {name: moved_keys(role, ids) for name, role in node.items()}
+            roles = {name: moved_keys(role, form) for name, role in node.items()}
             rest[key] = Node({n: r for n, (r, _) in roles.items()}, node.place, node.key)
             problems += [p for _, found in roles.values() for p in found]
         elif key in _SECTIONS:
             message = f"'{key}' is a setting of pairun 0.3: it is part of a Pod template now"
             hint = f"write {flow(_new_form(key, node.plain()))}"
-            problems.append(Problem(ids.unknown, message, node.key or node.place, hint))
+            problems.append(Problem(form.unknown, message, node.key or node.place, hint))
         else:
             rest[key] = node
     return Node(rest, settings.place, settings.key) if problems else settings, problems

@@ -14,7 +14,7 @@ from typing import Any
 from pairun.base.durations import DURATION_PATTERN, parse_seconds
 from pairun.base.sizes import QUANTITY, quantity
 from pairun.errors import Problem
-from pairun.playbook.document.checking import PLAYBOOK_IDS, Ids, violations
+from pairun.playbook.document.checking import PLAYBOOK, Format, violations
 from pairun.playbook.document.reading import Node
 from pairun.playbook.keywords import EXPORT
 from pairun.playbook.podkeys import moved_keys
@@ -88,20 +88,20 @@ def pod_definitions() -> dict[str, Any]:
 
 
 def pod_mistakes(
-    node: Node, schema: Mapping[str, Any] = POD_SCHEMA, ids: Ids = PLAYBOOK_IDS
+    node: Node, schema: Mapping[str, Any] = POD_SCHEMA, form: Format = PLAYBOOK
 ) -> Iterator[Problem]:
     """Yield what is wrong with the form of Pod settings; a key of pairun 0.3 with its new form.
 
     Args:
         node: the settings.
         schema: `POD_SCHEMA` or `DEFAULTS_SCHEMA`.
-        ids: the error ids to use.
+        form: the error ids to use.
     """
-    node, problems = moved_keys(node, ids)
+    node, problems = moved_keys(node, form)
     yield from problems
-    words = {"env": EXPORT, "environment": EXPORT}
     whole = {**schema, "$defs": pod_definitions()}
-    yield from violations(node, whole, ids, foreign=words, what="keyword", whole="pod")
+    form = form._replace(what="keyword", words={"env": EXPORT, "environment": EXPORT})
+    yield from violations(node, whole, form, whole="pod")
 
 
 def split_path(path: str) -> tuple[list[str], Mapping[str, Any] | list[str]]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pairun.base.durations import DURATION_PATTERN, parse_duration
 from pairun.errors import Place, Problem, Problems, Source, did_you_mean
-from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.checking import Format, violations
 from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node
 from pairun.playbook.podkeys import policy_keys
@@ -284,19 +284,21 @@ def _limits(node: Node | None, at: str = "") -> Iterator[tuple[str, Node]]:
         yield from _limits(inner, path) if isinstance(inner.value, dict) else ((path, inner),)
 
 
+_FORMAT = Format("PR406", "PR406", "PR406")
+
+
 def policy_mistakes(document: Node) -> Iterator[Problem]:
     """Yield the errors of a policy: of its form, and limits that cannot be compared."""
-    ids = Ids("PR406", "PR406", "PR406")
     pod = document.get("pod")
     if pod is not None and isinstance(pod.value, dict):
         gone = list(policy_keys(pod))
         yield from gone
         if (defaults := pod.get("defaults")) is not None and isinstance(defaults.value, dict):
-            yield from pod_mistakes(defaults, DEFAULTS_SCHEMA, ids)
+            yield from pod_mistakes(defaults, DEFAULTS_SCHEMA, _FORMAT)
         if gone:
             pod = Node({k: n for k, n in pod.items() if k in ("set", "max", "min")}, pod.place)
             document = Node({**document.value, "pod": pod}, document.place)
-    yield from violations(document, SCHEMA, ids)
+    yield from violations(document, SCHEMA, _FORMAT)
     for edge in ("max", "min"):
         for path, limit in _limits(document.at(("pod", edge))):
             if measured(path, limit.value) is None:

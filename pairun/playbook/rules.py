@@ -20,7 +20,7 @@ from pairun.diagnose.table import SCHEMA_VERSION, START, WEIGHTS, Table
 from pairun.diagnose.words import words_needed
 from pairun.errors import PairunError, Problems
 from pairun.playbook.content import Content, Root
-from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.checking import Format, violations
 from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node
 from pairun.playbook.ownexitcodes import FREE_CODES, meaning_of
@@ -84,7 +84,7 @@ SCHEMA: dict[str, Any] = {
         },
     },
 }
-IDS = Ids("PR790", "PR791", "PR792")
+FORMAT = Format("PR790", "PR791", "PR792")
 
 
 @attrs.frozen
@@ -186,7 +186,7 @@ def check_rules(document: Node, problems: Problems) -> None:
         document: the file.
         problems: takes every error.
     """
-    wrong = list(violations(document, SCHEMA, IDS))
+    wrong = list(violations(document, SCHEMA, FORMAT))
     problems.extend(wrong)
     for klass, node in () if wrong else _entries(document.get("exit_codes")):
         if meaning := meaning_of(node.value):
@@ -219,7 +219,9 @@ def _document(
     except PairunError as e:
         problems.extend(p._replace(severity="warning") for p in e.problems)
         return None
-    wrong = list(violations(document, SCHEMA, IDS, whole=os.path.basename(path))) if checked else []
+    wrong = (
+        list(violations(document, SCHEMA, FORMAT, whole=os.path.basename(path))) if checked else []
+    )
     problems.extend(p._replace(severity="warning") for p in wrong)
     return None if wrong else document
 

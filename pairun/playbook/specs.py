@@ -10,13 +10,13 @@ from pairun.errors import PairunError, Problems, did_you_mean
 from pairun.module import Phase, Secret, reveal
 from pairun.plan import EXPAND, Late
 from pairun.playbook.content import Content
-from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.checking import KEYWORDS, Format, violations
 from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.plainschema import is_schema
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, TaskDraft, draft_task, free_id
 from pairun.playbook.inputs import PluginUse
-from pairun.playbook.keywords import FOREIGN, playbook_schema
+from pairun.playbook.keywords import playbook_schema
 from pairun.playbook.pluginfolders import FolderPlugins
 from pairun.playbook.policy import Policy
 
@@ -170,12 +170,14 @@ def _spec(
     return None
 
 
+_PARAMETERS = Format("PR512", "PR512", "PR512", "parameter")
+
+
 def _parameters(spec: Node, use: PluginUse, problems: Problems) -> dict[str, Any] | None:
     """The parameters with their defaults; None, with problems, if they do not fit."""
     schema_node = spec.get("parameters")
     schema = schema_node.plain() if schema_node else {}
-    ids = Ids("PR512", "PR512", "PR512")
-    wrong = list(violations(use.parameters, schema, ids, what="parameter", whole="parameters"))
+    wrong = list(violations(use.parameters, schema, _PARAMETERS, whole="parameters"))
     problems.extend(wrong)
     if wrong:
         return None
@@ -215,7 +217,7 @@ def _unread(schema: Mapping[str, Any], use: PluginUse, problems: Problems) -> No
 def check_spec(node: Node, content: Content, problems: Problems) -> None:
     """Check a plugin spec, as ``pairun lint`` does."""
     schema = spec_schema({name: {} for name in content.modules})
-    problems.extend(violations(node, schema, foreign=FOREIGN, what="keyword"))
+    problems.extend(violations(node, schema, KEYWORDS))
     parameters = node.get("parameters")
     _check_expands(node, parameters, problems)
     if parameters is None or is_schema(parameters.plain()):

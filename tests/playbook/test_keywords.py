@@ -46,11 +46,11 @@ WRONG: list[tuple[str, str, str, str]] = [
     ("deadline: []", "PR210", "[]", "not a list"),
     ("retry_on: timeout", "PR204", "timeout", "a list, not 'timeout'"),
     ("retry_on: [timeouts]", "PR204", "timeouts", "did you mean 'timeout'?"),
-    ("retry_on: []", "PR204", "[]", "a list of at least 1"),
+    ("retry_on: []", "PR204", "[]", "must not be empty"),
     ("failure_policy: warn", "PR204", "warn", "one of fail, ignore, not 'warn'"),
     ("failure_policy: ignored", "PR204", "ignored", "did you mean 'ignore'?"),
     (f"on_exit: {{{HANDLER}}}", "PR204", "{name", "a list, not a mapping"),
-    ("on_exit: []", "PR204", "[]", "a list of at least 1"),
+    ("on_exit: []", "PR204", "[]", "must not be empty"),
     ("on_exit: [bye]", "PR204", "bye", "a mapping, not 'bye'"),
     ("on_exit: [{name: Bye, cmd: {argv: [ls]}}]", "PR205", "{name: Bye", "'event' is missing"),
     (

@@ -13,33 +13,27 @@ from pairun.playbook.document.scalars import Dialect, Scalar, js_text
 _NUMBER = re.compile(r"[-+.]?[0-9][0-9A-Za-z_.:+-]*")
 
 
-def ambiguous_scalars(node: Node, dialect: Dialect) -> list[tuple[Node, str]]:
-    """The plain scalars of a job that js-yaml 3 and 4 read differently, each with its text.
+def check_dialects(node: Node, dialect: Dialect, problems: Problems) -> None:
+    """Warn of each plain scalar of a job that js-yaml 3 and 4 read differently.
 
     Args:
         node: the job's document.
         dialect: the dialect in which it was read.
+        problems: takes the warnings; they do not show hidden scalars.
     """
-    ambiguous = []
+    other = JS if dialect is JS4 else JS4
     for leaf in leaves(node):
         # `Source.line` hides secrets. A leaf of plain data has no line in the text.
         own = leaf.place.source.lines[leaf.place.line - 1 : leaf.place.line]
         text = _text_at(leaf, own[0]) if own else ""
-        used = text and _same(leaf.value, dialect.resolve(text))
-        if used and not _same(JS.resolve(text), JS4.resolve(text)):
-            ambiguous.append((leaf, text))
-    return ambiguous
-
-
-def check_dialects(ambiguous: list[tuple[Node, str]], dialect: Dialect, problems: Problems) -> None:
-    """Warn of each such scalar, with the reading that was used; hidden scalars are not shown."""
-    other = JS if dialect is JS4 else JS4
-    for leaf, text in ambiguous:
+        if not text or not _same(leaf.value, mine := dialect.resolve(text)):
+            continue
+        if _same(mine, theirs := other.resolve(text)):
+            continue
+        message = f"{other.name} reads this secret differently; {dialect.name} was used"
         if _text_at(leaf, leaf.place.source.line(leaf.place.line)) == text:
-            mine, theirs = (_shown(d.resolve(text)) for d in (dialect, other))
-            message = f"{text} was read as {mine} ({dialect.name}); {other.name} reads {theirs}"
-        else:
-            message = f"{other.name} reads this secret differently; {dialect.name} was used"
+            read = f"{text} was read as {_shown(mine)} ({dialect.name})"
+            message = f"{read}; {other.name} reads {_shown(theirs)}"
         problems.warning("PR924", message, leaf.place, "quote it, or write it plainly")
 
 

@@ -2,38 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pairun.base.durations import DURATION_PATTERN
-from pairun.errors import Place, Problem, did_you_mean, nearest
+from pairun.errors import Problem, did_you_mean, nearest
 from pairun.module import Secret
 from pairun.playbook.document.plainschema import fits
 from pairun.playbook.document.reading import Node
+from pairun.playbook.document.scalars import Timestamp
+from pairun.playbook.keywords import FOREIGN
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
+Path = tuple[str | int, ...]
+Violation = tuple[Path, Node, Problem]
+"""The path of what is wrong, the node there (for a missing key its mapping), and the problem."""
 
-class Ids(NamedTuple):
-    """The error ids that a format uses for the three ways to violate a schema."""
+
+class Format(NamedTuple):
+    """How a format reports the violations of its schema.
+
+    Attributes:
+        unknown: the error id of an unknown key.
+        kind: the error id of a wrong value.
+        missing: the error id of a missing key.
+        what: the name of a mapping's entries in messages (``key``, ``keyword``).
+        words: keys of other formats, and their replacements here.
+        dotted: whether messages name the whole path, and not only its end.
+        adjust: returns the problem to report, or None to report nothing.
+    """
 
     unknown: str
     kind: str
     missing: str
+    what: str = "key"
+    words: Mapping[str, str] = {}
+    dotted: bool = False
+    adjust: Callable[[Path, Node, Problem], Problem | None] | None = None
 
 
-PLAYBOOK_IDS = Ids("PR201", "PR204", "PR205")
+PLAYBOOK = Format("PR201", "PR204", "PR205")
+
+
+def _with_column(path: Path, node: Node, problem: Problem) -> Problem:
+    """The problem, with a hint for a task that is nested below its operation."""
+    if path[-1:] in (("before",), ("after",), ("append",)) and isinstance(node.value, dict):
+        hint = f"write the module beside '{path[-1]}:', in the same column, not below it"
+        return problem._replace(hint=hint)
+    return problem
+
+
+KEYWORDS = PLAYBOOK._replace(what="keyword", words=FOREIGN, adjust=_with_column)
+"""How playbooks, plugin specs and a job's layer report violations."""
 
 
 def violations(
     node: Node,
     schema: Mapping[str, Any],
-    ids: Ids = PLAYBOOK_IDS,
+    form: Format = PLAYBOOK,
     *,
-    foreign: Mapping[str, str] | None = None,
-    beside: Mapping[str, str] | None = None,
-    what: str = "key",
     whole: str = "the document",
 ) -> Iterator[Problem]:
     """Yield a problem for everything in a tree that its schema does not allow.
@@ -41,11 +71,7 @@ def violations(
     Args:
         node: the tree.
         schema: JSON Schema, draft 2020-12.
-        ids: the error ids to use.
-        foreign: words of other formats, and their replacements here; ``pod.env`` is the word
-            ``env`` below the key ``pod``.
-        beside: keys under which people wrongly nest what belongs beside them, and the hint for it.
-        what: the name of a mapping's entries in messages (``key``, ``keyword``).
+        form: the error ids and words to use.
         whole: the name of the tree itself in messages.
     """
     value = _validatable(node)
@@ -60,23 +86,14 @@ def violations(
     try:
         for error in validator.iter_errors(value):
             for each in _innermost(error):
-                for problem in _problems(node, each, ids, foreign or {}, what, whole):
-                    yield _with_help(problem, node, each, beside or {})
+                for path, at, problem in _problems(node, each, form, whole):
+                    adjusted = form.adjust(path, at, problem) if form.adjust else problem
+                    if adjusted is not None:
+                        yield adjusted
     except Unresolvable as e:
         yield Problem(
-            ids.kind, f"the schema refers to {e.ref}, which it does not define", node.place
+            form.kind, f"the schema refers to {e.ref}, which it does not define", node.place
         )
-
-
-def _with_help(
-    problem: Problem, root: Node, error: ValidationError, beside: Mapping[str, str]
-) -> Problem:
-    """A problem with the hint for a mapping that is nested below a key instead of beside it."""
-    path = tuple(error.absolute_path)
-    node, key = root.at(path), path[-1] if path else None
-    if key in beside and node is not None and isinstance(node.value, dict):
-        return problem._replace(hint=beside[str(key)])
-    return problem
 
 
 def _innermost(error: ValidationError) -> list[ValidationError]:
@@ -95,137 +112,147 @@ def _validatable(node: Node) -> Any:
         return {k: _validatable(v) for k, v in node.value.items()}
     if isinstance(node.value, list):
         return [_validatable(v) for v in node.value]
+    if isinstance(node.value, Timestamp):
+        return object()  # In a job file an unquoted date is not text.
     return node.value.reveal() if isinstance(node.value, Secret) else node.value
 
 
-def _problems(
-    root: Node, error: ValidationError, ids: Ids, foreign: Mapping[str, str], what: str, whole: str
-) -> Iterator[Problem]:
-    node = root.at(tuple(error.absolute_path)) or root
-    path = [str(p) for p in error.absolute_path if isinstance(p, str)]
+def _problems(root: Node, error: ValidationError, form: Format, whole: str) -> Iterator[Violation]:
+    path = tuple(error.absolute_path)
+    node = root.at(path) or root
     schema: Mapping[str, Any] = error.schema if isinstance(error.schema, Mapping) else {}
-    if error.validator == "additionalProperties" and error.validator_value is False:
-        known = schema.get("properties", {})
-        for name, child in node.items():
-            if name in known or _by_pattern(name, schema):
+    known = schema.get("properties", {})
+    where = f" in {_dotted(path)}" if form.dotted and path else ""
+    if error.validator == "additionalProperties":
+        for key, child in _unknown(node, schema):
+            if "patternProperties" in schema and not known:
+                yield (*path, key), child, _refused(key, child, where, schema, form)
                 continue
-            word = foreign.get(".".join((*path[:1], name))) or foreign.get(name)
-            hint = f"in pairun: {word}" if word else None
-            yield Problem(
-                "PR209" if name in foreign and ids.unknown == "PR201" else ids.unknown,
-                f"there is no {what} '{name}' here",
-                child.key or child.place,
-                hint or did_you_mean(name, known),
-            )
+            word = form.words.get(key)
+            id_ = "PR209" if word and form.unknown == PLAYBOOK.unknown else form.unknown
+            message = f"there is no {form.what} '{key}'{where or ' here'}"
+            hint = f"in pairun: {word}" if word else did_you_mean(key, known)
+            yield (*path, key), child, Problem(id_, message, child.key or child.place, hint)
     elif error.validator == "required":
-        for name in schema["required"]:
-            if node.get(name) is None and f"'{name}'" in error.message:
-                place = node.key or node.place
-                yield Problem(
-                    ids.missing, f"'{name}' is missing", place, _meant(name, node, schema)
-                )
-    elif error.validator == "propertyNames" or "propertyNames" in error.schema_path:
-        for name, child in node.items():
-            if name == error.instance:
-                yield Problem(
-                    ids.kind,
-                    f"'{name}' is not allowed as a key here",
-                    child.key or child.place,
-                    did_you_mean(name, schema.get("enum", ())),
-                )
+        unknown = [key for key, _ in _unknown(node, schema)]
+        is_closed = schema.get("additionalProperties") is False
+        misspelt = {nearest(key, known) for key in unknown} if is_closed else ()
+        for key in schema["required"]:
+            # A misspelt key has its own error.
+            if f"'{key}'" not in error.message or node.get(key) is not None or key in misspelt:
+                continue
+            near = None if is_closed else nearest(key, unknown)
+            hint = f"did you mean '{key}' instead of '{near}'?" if near else None
+            message = f"'{key}' is missing{where}"
+            yield (*path, key), node, Problem(form.missing, message, node.key or node.place, hint)
+    elif "propertyNames" in error.schema_path:
+        for key, child in node.items():
+            if key == error.instance:
+                yield (*path, key), child, _refused(key, child, where, schema, form)
     else:
-        name = path[-1] if path else whole
-        for index in _indices(error):
-            name += f"[{index}]"
-        yield _wrong_kind(name, node, schema, error, ids)
+        yield path, node, _wrong_value(_name(path, form, whole), node, schema, error, form)
 
 
-def _indices(error: ValidationError) -> list[int]:
-    """The indices at the end of an error's path."""
-    indices: list[int] = []
-    for part in error.absolute_path:
-        indices = [*indices, part] if isinstance(part, int) else []
-    return indices
+def _unknown(node: Node, schema: Mapping[str, Any]) -> Iterator[tuple[str, Node]]:
+    known, patterns = schema.get("properties", ()), schema.get("patternProperties", ())
+    for key, child in node.items():
+        if key not in known and not any(re.search(p, key) for p in patterns):
+            yield key, child
 
 
-def _meant(name: str, node: Node, schema: Mapping[str, Any]) -> str | None:
-    """A hint if a key is missing but a misspelt one exists."""
-    if schema.get("additionalProperties") is False:
-        return None  # the unknown key has its own error
-    near = nearest(name, [k for k, _ in node.items() if k not in schema.get("properties", ())])
-    return f"did you mean '{name}' instead of '{near}'?" if near else None
+def _refused(key: str, child: Node, where: str, schema: Mapping[str, Any], form: Format) -> Problem:
+    hint = did_you_mean(key, schema.get("enum", ())) or schema.get("$comment")
+    message = f"'{key}' is not allowed as a key{where or ' here'}"
+    return Problem(form.kind, message, child.key or child.place, hint)
 
 
-def _by_pattern(name: str, schema: Mapping[str, Any]) -> bool:
-    import re
+def _name(path: Path, form: Format, whole: str) -> str:
+    """What a message calls the value at a path."""
+    if form.dotted:
+        return _dotted(path) or whole
+    last = max((i for i, step in enumerate(path) if isinstance(step, str)), default=None)
+    return f"'{whole}{_dotted(path)}'" if last is None else f"'{_dotted(path[last:])}'"
 
-    return any(re.search(p, name) for p in schema.get("patternProperties", ()))
+
+def _dotted(path: Path) -> str:
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return "".join(steps).removeprefix(".")
 
 
-def _wrong_kind(
-    name: str, node: Node, schema: Mapping[str, Any], error: ValidationError, ids: Ids
+def _wrong_value(
+    name: str, node: Node, schema: Mapping[str, Any], error: ValidationError, form: Format
 ) -> Problem:
-    place: Place = node.place
     value = node.value
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if DURATION_PATTERN in str(schema.get("pattern", "")):
-        number = isinstance(value, int | float) and not isinstance(value, bool)
         return Problem(
             "PR210",
-            f"'{name}' must be a duration with a unit, not {shown(value)}",
-            place,
-            f"did you mean '{value}s'?" if number else "for example 500ms, 10s, 5m, 1h30m",
+            f"{name} must be a duration with a unit, not {shown(value)}",
+            node.place,
+            f"did you mean '{value}s'?" if is_number else "for example 500ms, 10s, 5m, 1h30m",
         )
     hint = None
     if "enum" in schema and isinstance(value, str):
         hint = did_you_mean(value, [str(v) for v in schema["enum"] if v is not None])
-    actual = shown(value)
-    if error.validator in ("minItems", "minProperties"):
-        actual = f"one of {len(value)}" if value else "an empty one"
-    return Problem(
-        ids.kind, f"'{name}' must be {_described(schema, error)}, not {actual}", place, hint
-    )
+    elif error.validator == "type" and "string" in schema["type"]:
+        hint = "quote it" if not isinstance(value, dict | list | None) else None
+    keyword = str(error.validator)
+    is_short = keyword in ("minItems", "minProperties")
+    actual = f"one of {len(value)}" if is_short else _shown_at(node)
+    message = f"{name} must be {_described(schema, keyword, error.message)}, not {actual}"
+    if is_short and not value:
+        message = f"{name} must not be empty"
+    return Problem(form.kind, message, node.place, hint)
 
 
-def _described(schema: Mapping[str, Any], error: ValidationError) -> str:
-    words = {
-        "string": "text", "integer": "a whole number", "number": "a number",
-        "boolean": "true or false", "array": "a list", "object": "a mapping", "null": "null",
-    }  # fmt: skip
+_KINDS = {
+    "string": "text", "integer": "a whole number", "number": "a number",
+    "boolean": "true or false", "array": "a list", "object": "a mapping", "null": "null",
+}  # fmt: skip
+_LIMITS = {
+    "minimum": "at least {}", "maximum": "at most {}", "minLength": "at least {} character",
+    "maxLength": "at most {} characters", "minItems": "a list of at least {}",
+    "minProperties": "a mapping of at least {}", "pattern": "text that matches {}",
+}  # fmt: skip
+
+
+def _described(schema: Mapping[str, Any], keyword: str, fallback: str) -> str:
+    """What a schema demands, after a value violated one of its keywords."""
     if "const" in schema:
         return repr(schema["const"])
     if "enum" in schema and "$comment" in schema:
         return f"a known value ({schema['$comment']})"  # too many for one line
     if "enum" in schema:
         # a patch's schema allows null, which restores the default and is not one of the choices
-        return "one of " + ", ".join(str(v) for v in schema["enum"] if v is not None)
-    if error.validator == "type":
+        words = list(dict.fromkeys(str(v) for v in schema["enum"] if v is not None))
+        return f"one of {', '.join(words)}" if len(words) > 1 else words[0]
+    if keyword == "type" and "type" in schema:
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-        return " or ".join(words[k] for k in kinds)
-    if error.validator in ("anyOf", "oneOf"):
-        return " or ".join(_described(s, _as_type(error)) for s in schema[str(error.validator)])
-    limits = {
-        "minimum": "at least {}", "maximum": "at most {}", "minLength": "at least {} character",
-        "maxLength": "at most {} characters", "minItems": "a list of at least {}",
-        "minProperties": "a mapping of at least {}", "pattern": "text that matches {}",
-    }  # fmt: skip
-    if error.validator == "pattern" and schema.get("examples"):
+        return " or ".join(_KINDS[k] for k in kinds)
+    if keyword in ("anyOf", "oneOf"):
+        return " or ".join(_described(s, "type", fallback) for s in schema[keyword])
+    if keyword == "pattern" and "$comment" in schema:
+        return str(schema["$comment"])
+    if keyword == "pattern" and schema.get("examples"):
         return f"text such as {' or '.join(map(str, schema['examples']))}"
-    template = limits.get(str(error.validator))
-    return template.format(error.validator_value) if template else error.message
+    return _LIMITS[keyword].format(schema[keyword]) if keyword in _LIMITS else fallback
 
 
-def _as_type(error: ValidationError) -> ValidationError:
-    import copy
-
-    as_type = copy.copy(error)
-    as_type.validator = "type"
-    return as_type
+def _shown_at(node: Node) -> str:
+    """A node's value in a message; only its kind if its line is hidden as a secret."""
+    place, lines = node.place, node.place.source.lines
+    is_hidden = lines[place.line - 1 : place.line] != [] and not place.source.line(place.line)
+    if is_hidden and isinstance(node.value, str | int | float) and not isinstance(node.value, bool):
+        return "text" if isinstance(node.value, str) else "a number"
+    return shown(node.value)
 
 
 def shown(value: object) -> str:
     """A value in a message: short, with secrets masked."""
     if isinstance(value, Secret):
         return "a secret"
+    if isinstance(value, Timestamp):
+        return "a date"
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list):

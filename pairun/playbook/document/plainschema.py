@@ -22,7 +22,9 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
 }
 _SCALARS = (str, int, bool, type(None))
 _KNOWN = (*_SCALARS, float, list, dict)
-_NOTES = ("$schema", "$defs", "title", "description", "default", "examples", "then", "else")
+_NOTES = (
+    "$schema", "$defs", "$comment", "title", "description", "default", "examples", "then", "else"
+)  # fmt: skip
 """Keywords that check nothing themselves; ``then`` and ``else`` belong to ``if``."""
 
 

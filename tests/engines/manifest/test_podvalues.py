@@ -12,7 +12,7 @@ import yaml
 from pairun.engines.manifest.choices import ENGINES, Engine, Object
 from pairun.engines.manifest.objects import make_objects
 from pairun.errors import PairunError, Place, Problems, Source
-from pairun.playbook.document.checking import PLAYBOOK_IDS
+from pairun.playbook.document.checking import PLAYBOOK
 from pairun.playbook.document.reading import node_of
 from pairun.playbook.drafts import merged
 from pairun.playbook.podfragment import by_name, listed
@@ -151,7 +151,7 @@ IN_WORKLOAD: dict[str, dict[Engine, tuple[str, Any] | str]] = {
 def setting_of(key: str) -> dict[str, Any]:
     """A setting of 0.3 as a fragment: as the error for each of its keys says to write it."""
     old = node_of(OLD[key], Place(Source("old.yaml", "job", ""), 1, 1))
-    rest, problems = moved_keys(old, PLAYBOOK_IDS)
+    rest, problems = moved_keys(old, PLAYBOOK)
     layers = [rest.plain()]
     for problem in problems:
         assert problem.hint is not None

@@ -62,11 +62,11 @@ ROLE = "  worker:\n    dockerImage: image\n    resourcePerInstance: {cpu: 1, mem
 def test_a_misspelt_key_is_one_error() -> None:
     """That the key is missing under its right name follows, and is not reported beside it."""
     assert messages_of(f"{ROLE}    comands: [a]\n") == [
-        ("unknown key 'comands' in taskRoles.worker", "did you mean 'commands'?")
+        ("there is no key 'comands' in taskRoles.worker", "did you mean 'commands'?")
     ]
     role = ROLE.replace("cpu: 1, ", "cpus: 1, ") + "    commands: [a]\n"
     assert messages_of(role) == [
-        ("unknown key 'cpus' in taskRoles.worker.resourcePerInstance", "did you mean 'cpu'?")
+        ("there is no key 'cpus' in taskRoles.worker.resourcePerInstance", "did you mean 'cpu'?")
     ]
 
 
@@ -86,7 +86,7 @@ def test_a_misspelt_key_is_one_error() -> None:
 def test_a_key_that_belongs_elsewhere(written: str, home: str) -> None:
     """The hint names the place, not the nearest key of the wrong one."""
     ((message, hint),) = messages_of(f"{ROLE}    commands: [a]\n{written}")
-    assert message.startswith("unknown key")
+    assert message.startswith("there is no key")
     assert hint == f"it belongs in {home}"
 
 
@@ -94,8 +94,27 @@ def test_a_key_that_belongs_elsewhere(written: str, home: str) -> None:
 def test_a_role_has_no_variables(key: str) -> None:
     """The hint says how every job can set one."""
     ((message, hint),) = messages_of(f"{ROLE}    commands: [a]\n    {key}: {{A: b}}\n")
-    assert message == f"unknown key '{key}' in taskRoles.worker"
+    assert message == f"there is no key '{key}' in taskRoles.worker"
     assert hint == "set variables with export NAME=value in the role's commands"
+
+
+def test_a_date_is_not_text() -> None:
+    job = HEAD.replace("name: job", "name: job\ndescription: 2020-01-02")
+    _, problems = read_job(
+        read_text(Source("job.yaml", "job", f"{job}{ROLE}    commands: [a]\n"), JS)
+    )
+    assert [(p.message, p.hint) for p in problems] == [
+        ("description must be text, not a date", "quote it")
+    ]
+
+
+def test_a_message_does_not_show_a_password() -> None:
+    job = HEAD.replace("uri: ubuntu", "uri: ubuntu, auth: {username: a, password: 12345678}")
+    _, problems = read_job(
+        read_text(Source("job.yaml", "job", f"{job}{ROLE}    commands: [a]\n"), JS)
+    )
+    (message,) = [p.message for p in problems.errors]
+    assert message == "prerequisites[0].auth.password must be text, not a number"
 
 
 def test_commands_as_a_block_of_text() -> None:

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from pairun.errors import Place, Source
 from pairun.module import Secret
-from pairun.playbook.document.checking import Ids, shown, violations
+from pairun.playbook.document.checking import Format, shown, violations
 from pairun.playbook.document.reading import Node, node_of
 
 if TYPE_CHECKING:
     from tests.desk import Desk
 
-IDS = Ids("PR502", "PR503", "PR504")
+FORMAT = Format("PR502", "PR503", "PR504")
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["name", "kind"],
@@ -48,10 +48,10 @@ SCHEMA: dict[str, Any] = {
         ("name: abc\nkind: fast\ncount: x\n", "PR503", "x", "'count' must be a whole number or null, not 'x'"),
         ("name: abc\nkind: fast\ncount: 0\n", "PR503", "0", "'count' must be at least 1, not 0"),
         ("name: abc\nkind: fast\ncount: 10\n", "PR503", "10", "'count' must be at most 9, not 10"),
-        ("name: abc\nkind: fast\nlist: []\n", "PR503", "[]", "'list' must be a list of at least 1, not an empty one"),
+        ("name: abc\nkind: fast\nlist: []\n", "PR503", "[]", "'list' must not be empty"),
         ("name: abc\nkind: fast\nlist: [1, true]\n", "PR503", "true", "'list[1]' must be a number, not true"),
         ("name: abc\nkind: fast\nmap: {c: 1}\n", "PR503", "c: 1", "'c' is not allowed as a key here"),
-        ("name: abc\nkind: fast\nmap: {}\n", "PR503", "{}", "'map' must be a mapping of at least 1, not an empty one"),
+        ("name: abc\nkind: fast\nmap: {}\n", "PR503", "{}", "'map' must not be empty"),
         ("name: abc\nkind: fast\nchoice: b\n", "PR503", "b", "'choice' must be '*' or a list, not 'b'"),
         ("name: abc\nkind: fast\nchoice: [1]\n", "PR503", "1", "'choice[0]' must be text, not 1"),
         ("name: abc\nkind: fast\npattern: b\n", "PR503", "b", "'pattern' must be text that matches ^a, not 'b'"),
@@ -60,7 +60,7 @@ SCHEMA: dict[str, Any] = {
 )  # fmt: skip
 def test_a_violation(desk: Desk, text: str, id_: str, caret: str, message: str) -> None:
     """One violation is one sentence about what stands there, with the caret on it."""
-    found = list(violations(desk.node(text), SCHEMA, IDS))
+    found = list(violations(desk.node(text), SCHEMA, FORMAT))
     assert [(p.id, p.message) for p in found] == ([(id_, message)] if id_ else [])
     for p in found:
         assert desk.at(p.place).startswith(caret)
@@ -69,7 +69,7 @@ def test_a_violation(desk: Desk, text: str, id_: str, caret: str, message: str) 
 def test_all_violations_are_found_at_once(desk: Desk) -> None:
     """A tree with four mistakes has four problems."""
     node = desk.node("name: a\nkind: fats\nlist: [x, y]\n")
-    assert len(list(violations(node, SCHEMA, IDS))) == 4
+    assert len(list(violations(node, SCHEMA, FORMAT))) == 4
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,6 @@ def test_a_value_in_a_message(value: object, text: str) -> None:
 def test_any_tree_is_checked_without_a_crash(value: Any) -> None:
     """Whatever a file holds, checking it ends in problems with places."""
     node: Node = node_of(value, Place(Source("f", "job", ""), 1, 1))
-    for p in violations(node, SCHEMA, IDS):
+    for p in violations(node, SCHEMA, FORMAT):
         assert p.place is not None
         assert p.message
