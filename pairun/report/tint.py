@@ -7,9 +7,6 @@ import os
 import shutil
 from typing import IO
 
-from rich.color import ColorSystem
-from rich.style import Style
-
 
 def is_terminal(stream: IO[str]) -> bool:
     """Whether a stream is a terminal that supports codes."""
@@ -50,10 +47,7 @@ class Tint:
         if not self.on or not names:
             return text
         # imported here, because most output has no colours
+        from rich.color import ColorSystem
+        from rich.style import Style
 
-        return colored(text, *names)
-
-
-def colored(text: str, *names: str) -> str:
-    """Return a text in the named colours; rich defines the names."""
-    return Style.parse(" ".join(names)).render(text, color_system=ColorSystem.STANDARD)
+        return Style.parse(" ".join(names)).render(text, color_system=ColorSystem.STANDARD)
