@@ -33,7 +33,7 @@ PARTS_LEFT_OUT = (
 
 ROOTS = (
     "pairun.cli.main", "pairun.cli.runtime", "pairun.cli.tasks", "pairun.cli.summary",
-    "pairun.cli.barrier", "pairun.cli.progress", "pairun.cli.rendezvous",
+    "pairun.cli.barrier", "pairun.cli.progress", "pairun.cli.rendezvous", "pairun.module.cluster",
 )  # fmt: skip
 NOT_FOLLOWED = ("pairun.cli.dry_run", "pairun.playbook.content", "pairun.playbook.drafts",
                 "pairun.playbook.document.reading", "pairun.report.ansi")  # fmt: skip

@@ -47,7 +47,6 @@ class Tint:
         if not self.on or not names:
             return text
         # imported here, because most output has no colours
-        from rich.color import ColorSystem
-        from rich.style import Style
+        from pairun.report.ansi import colored
 
-        return Style.parse(" ".join(names)).render(text, color_system=ColorSystem.STANDARD)
+        return colored(text, *names)
