@@ -22,8 +22,9 @@ from collections.abc import Iterator, Mapping
 from types import CodeType
 from typing import NamedTuple
 
-PACKAGES = ("attr", "attrs", "idna", "jinja2", "markupsafe", "requests", "urllib3")
-"""What pairun needs besides the standard library, in pure Python; requests guesses no encodings."""
+PACKAGES = ("attr", "attrs", "charset_normalizer", "idna", "jinja2", "markupsafe", "requests",
+            "urllib3")  # fmt: skip
+"""What pairun needs besides the standard library, in pure Python."""
 
 PARTS_LEFT_OUT = (
     "*.__main__", "*.cli", "*.cli.*", "idna.codec", "requests.help", "urllib3.contrib.*",

@@ -4,7 +4,7 @@
 # attrs, Jinja, requests and what they stand on, in the versions of pairun's lock, by their digests, into $PACKAGES.
 install_packages() {
   local lock=$BUILD/packages.lock
-  awk '/^[a-z]/ { wanted = /^(attrs|idna|jinja2|markupsafe|requests|urllib3)==/ } wanted' "$ROOT/requirements.lock" >"$lock"
+  awk '/^[a-z]/ { wanted = /^(attrs|charset-normalizer|idna|jinja2|markupsafe|requests|urllib3)==/ } wanted' "$ROOT/requirements.lock" >"$lock"
   PACKAGES=$BUILD/packages-$(sha256sum <"$lock" | cut -c1-16)
   if [ ! -e "$PACKAGES/complete" ]; then
     say "installing attrs, Jinja and requests"

@@ -49,7 +49,7 @@ def prepare(task: Task, shared: Shared) -> Prepared | Report:
             return failure("; ".join(p.message for p in problems), "permanent", "user")
         if module.asks_servers:
             # Expensive: import once, before the first attempt is forked.
-            importlib.import_module("pairun.net.exchange")
+            importlib.import_module("pairun.net.session")
         env = {**shared.env, **{k: _variable(k, v) for k, v in variables.items()}}
         return Prepared(module, env, _harmless(module))
     except PairunError as e:

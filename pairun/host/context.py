@@ -154,7 +154,7 @@ class HostContext(Context):
         max_bytes: int = 1024 * 1024,
     ) -> Fetched:
         # requests and ssl are heavy, and most attempts send no request.
-        from pairun.net.exchange import fetch
+        from pairun.net.session import fetch
 
         limit_s = self._bounded(timeout_s)
         return fetch(
@@ -186,12 +186,12 @@ class HostContext(Context):
         return self._api
 
     def connects(self, host: str, port: int, *, timeout_s: float = 1.0) -> bool:
-        from pairun.host import addresses
+        from pairun.net import addresses
 
         return addresses.accepts(host, port, self._bounded(timeout_s))
 
     def lookup(self, host: str, *, timeout_s: float = 10.0) -> str:
-        from pairun.host import addresses
+        from pairun.net import addresses
 
         return addresses.lookup(host, self._bounded(timeout_s))
 
@@ -266,7 +266,7 @@ class HostContext(Context):
         headers: Mapping[str, str | Secret] | None = None,
         timeout_s: float = 10.0,
     ) -> Fetched:
-        from pairun.net.exchange import fetch
+        from pairun.net.session import fetch
 
         limit_s = self._bounded(timeout_s)
         return fetch(url, self.env, method="POST", headers=headers, limit_s=limit_s, data=data)

@@ -30,7 +30,7 @@ from pairun.module import (
     format_duration,
     format_size,
 )
-from pairun.net.exchange import Deadline, Exchange
+from pairun.net.session import Deadline, Session
 
 _MAX_STARTS = 3
 # Ends before the executor stops the attempt, to report how many bytes have arrived.
@@ -121,17 +121,17 @@ class _Download:
             env=self._world.env,
             limit_s=self._limit_s,
             may_downgrade=self._request.sha256 is not None,
-        ) as (exchange, head):
-            resumed_at = self._continue(head, exchange.where)
+        ) as (session, head):
+            resumed_at = self._continue(head, session.where)
             expected = part.note.total
-            self._check_size(expected, exchange.where)
+            self._check_size(expected, session.where)
             part.write_note()
-            self._take(exchange, expected)
+            self._take(session, expected)
             # Without a length, an empty body means that the connection broke after the headers.
             cut_off = not part.size and not head.header("transfer-encoding")
             if part.size != expected if expected is not None else cut_off:
-                raise self._broken(f"{exchange.where} sent less than it announced", expected)
-        self._check_sum(resumed_at, exchange.where)
+                raise self._broken(f"{session.where} sent less than it announced", expected)
+        self._check_sum(resumed_at, session.where)
         return self._finished(resumed_at)
 
     def _is_whole(self) -> bool:
@@ -194,19 +194,19 @@ class _Download:
 
     # --- the body ---
 
-    def _take(self, exchange: Exchange, expected: int | None) -> None:
+    def _take(self, session: Session, expected: int | None) -> None:
         part, request = self._part, self._request
         self._world.progress(part.size, expected, request.place.path)
         while True:
             limit = self._limit_s()
             try:
-                piece = exchange.read(Deadline(limit))
+                piece = session.read(Deadline(limit))
             except TimedOut:
                 stalled = limit >= request.stall_s
                 why = f"sent nothing for {format_duration(limit)}" if stalled else "is too slow"
                 more = "" if stalled else " for the time of this attempt"
                 raise TimedOut(
-                    self._so_far(f"{exchange.where} {why}{more}", expected), fault="platform"
+                    self._so_far(f"{session.where} {why}{more}", expected), fault="platform"
                 ) from None
             except Transient as e:
                 raise self._broken(e.message, expected) from None
@@ -214,10 +214,10 @@ class _Download:
                 return
             part.append(piece)
             if request.max_bytes is not None and part.size > request.max_bytes:
-                self._check_size(None, exchange.where)
+                self._check_size(None, session.where)
             if expected is not None and part.size > expected:
                 part.forget()
-                raise Transient(f"{exchange.where} sent more than it announced", fault="platform")
+                raise Transient(f"{session.where} sent more than it announced", fault="platform")
             self._world.progress(part.size, expected, request.place.path)
 
     def _limit_s(self) -> float:

@@ -17,8 +17,8 @@ from pairun.base import system
 from pairun.base.mounts import TABLE, unescaped
 from pairun.handover.door import Door
 from pairun.handover.opening import open_folder
-from pairun.host.boundedcall import in_child
 from pairun.module import Mount, Permanent, Secret, TimedOut, reveal
+from pairun.net.boundedcall import in_child
 
 # <linux/mount.h>
 MS_RDONLY = 0x1

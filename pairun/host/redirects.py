@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from pairun.base.linklocal import is_link_local
 from pairun.module import Fetched, Permanent, Secret
-from pairun.net.address import Origin, may_share_headers
-from pairun.net.exchange import Deadline, Exchange
-from pairun.net.session import Session
+from pairun.net.session import Deadline, Session
 
 _MAX_REDIRECTS = 10
 
@@ -25,8 +24,8 @@ def follow(
     env: Mapping[str, str],
     limit_s: Callable[[], float],
     may_downgrade: bool,
-) -> Iterator[tuple[Exchange, Fetched]]:
-    """Send a GET request and follow redirects; yields the exchange and the response's head.
+) -> Iterator[tuple[Session, Fetched]]:
+    """Send a GET request and follow redirects; yields the session and the response's head.
 
     Args:
         url: the address.
@@ -42,15 +41,10 @@ def follow(
     first = urlsplit(url).hostname or "the server"
     for _ in range(_MAX_REDIRECTS + 1):
         deadline = Deadline(limit_s())
-        with (
-            Session.to(url, env) as session,
-            Exchange(
-                session, "GET", url, headers={**headers, **conditions}, deadline=deadline
-            ) as exchange,
-        ):
-            head = exchange.head(deadline)
+        with Session.to(url, env) as session:
+            head = session.ask("GET", url, deadline, {**headers, **conditions})
             if head.status not in (301, 302, 303, 307, 308):
-                yield exchange, head
+                yield session, head
                 return
         target = _target(url, head, session.where, may_downgrade=may_downgrade)
         if not may_share_headers(url, target):
@@ -89,3 +83,33 @@ def _target(url: str, head: Fetched, where: str, *, may_downgrade: bool) -> str:
             hint="give its sha256, or the final address",
         )
     return target
+
+
+class Origin(NamedTuple):
+    """The origin of an address: scheme, host and port (RFC 6454, 4)."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @classmethod
+    def of(cls, url: str) -> Origin:
+        """The origin of an address.
+
+        Raises:
+            ValueError: the address is malformed.
+        """
+        parts = urlsplit(url)
+        default = {"http": 80, "https": 443}.get(parts.scheme, 0)
+        return cls(parts.scheme, parts.hostname or "", parts.port or default)
+
+
+def may_share_headers(url: str, target: str) -> bool:
+    """Whether headers for one address may be sent to another after a redirect.
+
+    Allowed are the same origin, or the same host with TLS, each on its default port.
+    """
+    one, other = Origin.of(url), Origin.of(target)
+    return one == other or (
+        one == Origin("http", other.host, 80) and other == Origin("https", one.host, 443)
+    )

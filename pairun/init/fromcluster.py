@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -44,7 +44,7 @@ def read_head(namespace: str, name: str, env: Mapping[str, str]) -> dict[str, An
     limit_s = _timeout_s(env)
     path = f"/apis/{API_VERSION}/namespaces/{quote(namespace)}/frameworks/{quote(name)}"
     try:
-        with contextlib.closing(ApiServer.in_pod(env)) as server:
+        with _stop_signals_exit(), contextlib.closing(ApiServer.in_pod(env)) as server:
             data = _ask_with_retries(server, path, limit_s)
     except NoApiServer as e:
         raise _problem("PR770", e) from e
@@ -92,15 +92,25 @@ def _ask_with_retries(server: ApiServer, path: str, limit_s: float) -> bytes | N
                 printed = e.message
                 sys.stdout.write(f"{printed}; retrying for {format_duration(left)}\n")
                 sys.stdout.flush()
-            _pause(min(left, max(pause_s, e.retry_after_s or 0.0)))
+            time.sleep(min(left, max(pause_s, e.retry_after_s or 0.0)))
             pause_s = min(_LONGEST_PAUSE_S, pause_s * 2)
 
 
-def _pause(seconds: float) -> None:
-    """Wait; exits on a blocked stop signal, which no other code takes yet."""
-    caught = signal.sigtimedwait(STOP_SIGNALS, seconds)
-    if caught is not None:
-        raise SystemExit(128 + caught.si_signo)
+@contextlib.contextmanager
+def _stop_signals_exit() -> Iterator[None]:
+    """Exit on a stop signal: no other code takes these signals yet, which are blocked."""
+
+    def leave(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    handlers = {number: signal.signal(number, leave) for number in STOP_SIGNALS}
+    mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _timeout_s(env: Mapping[str, str]) -> float:

@@ -14,9 +14,8 @@ from pairun.module import Fetched, TimedOut, Transient
 from pairun.net.apianswers import Asked, failure_of_answer, status_object
 from pairun.net.apicredentials import NoApiServer, access_of_pod, read_token
 from pairun.net.authorities import cluster_context
-from pairun.net.exchange import Deadline, Exchange, too_large
 from pairun.net.failures import BadCertificate
-from pairun.net.session import Session
+from pairun.net.session import Deadline, Session, too_large
 
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 """An `accept` header for objects without spec and status."""
@@ -184,19 +183,17 @@ class ApiServer:
         """
         deadline = Deadline(timeout_s)
         parameters = {**(query or {}), "watch": "1", "timeoutSeconds": str(math.ceil(timeout_s))}
-        target = f"{path}?{urlencode(parameters)}"
-        question = _Question(target, None, _LARGEST_ANSWER, is_watch=True)
+        question = _Question(
+            f"{path}?{urlencode(parameters)}", None, _LARGEST_ANSWER, is_watch=True
+        )
         try:
-            with (
-                self._new_session() as session,
-                self._exchange(session, question, deadline) as exchange,
-            ):
-                head = exchange.head(deadline)
+            with self._new_session() as session:
+                head = self._head(session, question, deadline)
                 if head.status == 200:
-                    for line in _lines(exchange, deadline):
+                    for line in _lines(session, deadline):
                         yield parse_json(line)
                     return
-                answer = head._replace(body=exchange.body(deadline, _LARGEST_ANSWER))
+                answer = head._replace(body=session.body(deadline, _LARGEST_ANSWER))
         except TimedOut:
             return
         except Transient:
@@ -213,7 +210,6 @@ class ApiServer:
         """Close the connection; the next request opens a new one."""
         session, self._session = self._session, None
         if session is not None:
-            session.abort()
             session.close()
 
     # --- one request -----------------------------------------------------------------------------
@@ -242,15 +238,11 @@ class ApiServer:
 
     def _answer(self, question: _Question, deadline: Deadline) -> Fetched:
         """Send a request on the persistent connection, if that still works."""
-        kept = self._session
-        connections = kept.connections if kept is not None else 0
+        is_kept = self._session is not None
         try:
             answer = self._taken(question, deadline)
-            if kept is not None and kept.connections != connections:
-                # The connection broke between two requests, perhaps because the server restarted.
-                self._refusals.failed()
         except Transient:
-            if kept is None or kept.connections != connections:
+            if not is_kept:
                 raise
             # The server may have closed an idle connection. A retry is safe: the request only
             # reads, or creates an object with a fixed name.
@@ -261,12 +253,13 @@ class ApiServer:
 
     def _taken(self, question: _Question, deadline: Deadline) -> Fetched:
         """Send a request once and read the whole response; drops a failed connection."""
-        if self._session is None:
-            self._session = self._new_session()
+        session = self._session = self._session or self._new_session()
         try:
-            with self._exchange(self._session, question, deadline) as exchange:
-                head = exchange.head(deadline)
-                return head._replace(body=exchange.body(deadline, question.max_bytes))
+            head = self._head(session, question, deadline)
+            if session.reconnected:
+                # The connection broke between two requests, perhaps because the server restarted.
+                self._refusals.failed()
+            return head._replace(body=session.body(deadline, question.max_bytes))
         except BaseException as e:
             self.close()
             if isinstance(e, (Transient, TimedOut)):
@@ -275,7 +268,7 @@ class ApiServer:
                 raise self._distrust(e) from None
             raise
 
-    def _exchange(self, session: Session, question: _Question, deadline: Deadline) -> Exchange:
+    def _head(self, session: Session, question: _Question, deadline: Deadline) -> Fetched:
         headers = {"Accept": question.accept or "application/json"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
@@ -284,14 +277,8 @@ class ApiServer:
             headers["Accept-Encoding"] = "gzip"
         if question.data is not None:
             headers["Content-Type"] = "application/json"
-        return Exchange(
-            session,
-            "GET" if question.data is None else "POST",
-            self._base + question.target,
-            headers=headers,
-            deadline=deadline,
-            data=question.data,
-        )
+        method = "GET" if question.data is None else "POST"
+        return session.ask(method, self._base + question.target, deadline, headers, question.data)
 
     def _inflated(self, body: bytes, max_bytes: int) -> bytes:
         # One byte above the limit shows that the body is too large.
@@ -329,14 +316,14 @@ class ApiServer:
         )
 
 
-def _lines(exchange: Exchange, deadline: Deadline) -> Iterator[bytes]:
+def _lines(session: Session, deadline: Deadline) -> Iterator[bytes]:
     """The lines of a body as they arrive; the last one may be incomplete.
 
     Raises:
         ValueError: a line is longer than any event.
     """
     rest = b""
-    while piece := exchange.read(deadline):
+    while piece := session.read(deadline):
         *lines, rest = (rest + piece).split(b"\n")
         yield from lines
         if len(rest) > _LONGEST_EVENT:

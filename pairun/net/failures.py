@@ -7,9 +7,11 @@ import socket
 import ssl
 from collections.abc import Iterator
 
-from pairun.base.hostnames import NO_SUCH_NAME
-from pairun.module import Failure, NoSuchHost, Permanent, TimedOut, Transient, format_duration
-from pairun.net.package import requests, urllib3
+import requests
+import urllib3
+
+from pairun.module import Failure, Permanent, TimedOut, Transient, format_duration
+from pairun.net.addresses import name_failure
 
 _NO_HOST = (UnicodeError, urllib3.exceptions.LocationValueError, requests.exceptions.InvalidURL)
 _NO_HTTP = (
@@ -32,17 +34,13 @@ def failure_of(error: Exception, where: str, limit_s: float) -> Failure:
         error: the exception.
         where: the server's name for people.
         limit_s: the time limit, in seconds.
-
-    Raises:
-        Exception: the error itself, if it is unexpected.
     """
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, Failure):
             return cause
         if isinstance(cause, TimeoutError):
-            waited = format_duration(max(0.0, limit_s))
-            return TimedOut(f"{where} did not answer within {waited}", fault="platform")
+            return timed_out(where, limit_s)
         if isinstance(cause, ssl.SSLCertVerificationError):
             failure = BadCertificate(
                 f"the certificate of {where} is not valid here: {cause.verify_message}",
@@ -52,10 +50,7 @@ def failure_of(error: Exception, where: str, limit_s: float) -> Failure:
             failure.reason = cause.verify_message
             return failure
         if isinstance(cause, socket.gaierror):
-            why = cause.strerror or "the name service failed"
-            if cause.errno in NO_SUCH_NAME:
-                return NoSuchHost.named(where, why)
-            return Transient(f"the name of {where} cannot be resolved: {why}", fault="platform")
+            return name_failure(cause, where)
         if isinstance(cause, _NO_HOST):
             return Permanent(f"{where} is not a host name", hint="check the address")
     for cause in causes:
@@ -71,7 +66,13 @@ def failure_of(error: Exception, where: str, limit_s: float) -> Failure:
             f"{where} closed the connection, or its response is not HTTP ({names[-1]})",
             fault="platform",
         )
-    raise error
+    return Failure(f"the request to {where} failed: {type(error).__name__}", fault="platform")
+
+
+def timed_out(where: str, limit_s: float) -> TimedOut:
+    """The failure of a server that exceeds a time limit."""
+    waited = format_duration(max(0.0, limit_s))
+    return TimedOut(f"{where} did not answer within {waited}", fault="platform")
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -21,7 +21,7 @@ from pairun.net.apicredentials import NoApiServer, access_of_pod, namespace_of_p
 
 if TYPE_CHECKING:
     from pairun.net.apiserver import ApiServer
-    from pairun.net.exchange import Deadline
+    from pairun.net.session import Deadline
 
 _MAX_BYTES = 4 * 1024 * 1024
 """The largest object to read for its owner, in bytes."""
@@ -158,7 +158,7 @@ def create_event(
     """
     # Imported here: most phases send no Event, and need no HTTP client for one.
     from pairun.net.apiserver import ApiServer
-    from pairun.net.exchange import Deadline
+    from pairun.net.session import Deadline
 
     pod = _pod(env)
     if pod is None:

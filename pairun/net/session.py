@@ -1,27 +1,49 @@
-"""A `requests` session with the task's settings, which another thread can abort.
+"""Requests to a server, sent by a child process, so that a time limit holds whatever happens.
 
-It turns off what `requests` does by default: read the process's proxies, authorities and
-``.netrc``; follow redirects; keep cookies; verify with the authorities of `certifi`.
+No timeout of a library limits a name lookup, several addresses in turn, or a server that sends a
+byte now and then.
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import socket
+import gc
+import os
+import re
 import ssl
+import time
 from collections.abc import Mapping
-from http.cookiejar import DefaultCookiePolicy
-from typing import Any
+from typing import Any, NamedTuple, Self
+from urllib.parse import SplitResult, urlsplit
 
-from pairun.net.address import parse_address, server_name
+import requests
+
+from pairun.module import Failure, Fetched, Permanent, Secret, Transient, reveal
 from pairun.net.authorities import tls_context
-from pairun.net.package import requests, urllib3
+from pairun.net.boundedcall import Channel, Child
+from pairun.net.failures import failure_of, timed_out
 from pairun.net.proxies import Proxy, proxy_for
 
+_PIECE = 256 * 1024
+_HINT = "http:// or https://, a host, a path; credentials go into headers"
 
-class Session(requests.Session):
-    """A session for one server.
+
+class Deadline:
+    """A point in time; ``limit_s`` is the time limit that it was made from."""
+
+    def __init__(self, limit_s: float) -> None:
+        self.limit_s = limit_s
+        self._end = time.monotonic() + limit_s
+
+    def left_s(self) -> float:
+        """The seconds until the deadline."""
+        return max(0.0, self._end - time.monotonic())
+
+
+class Session:
+    """A server, and the child process that sends requests to it over one persistent connection.
+
+    Call `ask`, then `read` or `body` to the end. After a failure, and in the middle of a response,
+    a session can only be closed.
 
     Args:
         where: the server's name for people.
@@ -29,26 +51,17 @@ class Session(requests.Session):
         proxy: the proxy, or None.
 
     Attributes:
-        connections: how many connections were made.
-        is_aborted: whether it is aborted, so that requests fail.
+        where: as above.
+        reconnected: whether the latest request needed a new connection because the old one broke.
     """
 
     def __init__(
         self, where: str, tls: ssl.SSLContext | None = None, proxy: Proxy | None = None
     ) -> None:
-        super().__init__()
         self.where = where
-        self.connections = 0
-        self.is_aborted = False
-        self._socket: socket.socket | None = None
-        self.trust_env = False
-        self.headers.clear()
-        self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
-        if proxy is not None:
-            self.proxies = {"http": proxy.url, "https": proxy.url}
-        adapter = _Adapter(self, tls, proxy)
-        for prefix in list(self.adapters):
-            self.mount(prefix, adapter)
+        self.reconnected = False
+        self._tls, self._proxy = tls, proxy
+        self._child: Child | None = None
 
     @classmethod
     def to(cls, url: str, env: Mapping[str, str]) -> Session:
@@ -63,83 +76,241 @@ class Session(requests.Session):
         """
         address = parse_address(url)
         proxy = proxy_for(address, env)
-        where = server_name(address) + (f" through the proxy {proxy.host}" if proxy else "")
+        host = address.hostname or ""
+        where = f"[{host}]" if ":" in host else host
+        where += f":{address.port}" if address.port is not None else ""
+        where += f" through the proxy {proxy.host}" if proxy else ""
         return cls(where, tls_context(env) if address.scheme == "https" else None, proxy)
 
-    def get_redirect_target(self, resp: requests.Response) -> str | None:
-        """Return None: the caller decides whether to follow a redirect."""
-        return None
+    def __enter__(self) -> Self:
+        return self
 
-    def note_connection(self, sock: socket.socket) -> None:
-        """Register the socket of a new connection, so that `abort` can close it.
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ask(
+        self,
+        method: str,
+        url: str,
+        deadline: Deadline,
+        headers: Mapping[str, str | Secret],
+        data: bytes | None = None,
+    ) -> Fetched:
+        """Send a request; returns the status and the headers. Does not follow redirects.
+
+        Args:
+            method: the HTTP method.
+            url: the address, on the session's server.
+            deadline: the limit for everything.
+            headers: further headers.
+            data: the request's body.
 
         Raises:
-            ConnectionAbortedError: the session is already aborted.
+            Failure: there is no response; see `pairun.net.failures`.
         """
-        self.connections += 1
-        self._socket = sock
-        if self.is_aborted:
-            raise ConnectionAbortedError(
-                "the time limit expired before the connection was established"
-            )
+        sent: dict[str, str | bytes] = {"User-Agent": "pairun", "Accept-Encoding": "identity"}
+        for name, value in headers.items():
+            line = reveal(value).encode("utf-8", "surrogateescape")
+            if re.search(rb"[\r\n\0]", line):
+                raise Permanent(f"the header {name} contains a line break")
+            sent[name] = line
+        left_s = deadline.left_s()
+        if not left_s:
+            raise timed_out(self.where, deadline.limit_s)
+        try:
+            self._child = self._child or Child(self._serve)
+            self._child.channel.send(_Question(method, url, sent, data, left_s))
+        except OSError as e:
+            raise failure_of(e, self.where, left_s) from None
+        head, self.reconnected = self._next(deadline)
+        assert isinstance(head, Fetched)
+        return head
 
-    def abort(self) -> None:
-        """Abort the request in another thread, which then closes its connection."""
-        self.is_aborted = True
-        if self._socket is not None:
-            with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
+    def read(self, deadline: Deadline) -> bytes:
+        """The next piece of the body, as it was sent; empty at its end.
+
+        Raises:
+            Transient: the connection broke before the end of the body.
+            TimedOut: no byte came in time.
+        """
+        piece = self._next(deadline)
+        assert isinstance(piece, bytes)
+        return piece
+
+    def body(self, deadline: Deadline, max_bytes: int) -> bytes:
+        """The whole body.
+
+        Raises:
+            Failure: as for `read`.
+            Permanent: it is larger than ``max_bytes``.
+        """
+        body = bytearray()
+        while piece := self.read(deadline):
+            body += piece
+            if len(body) > max_bytes:
+                raise too_large(self.where, max_bytes)
+        return bytes(body)
+
+    def close(self) -> None:
+        """End the process, and with it the connection."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.end()
+
+    def _next(self, deadline: Deadline) -> Any:
+        assert self._child is not None
+        try:
+            item = self._child.channel.receive(deadline.left_s())
+        except TimeoutError:
+            raise timed_out(self.where, deadline.limit_s) from None
+        except (EOFError, OSError):
+            message = f"the process that sent the request to {self.where} was killed"
+            raise Transient(message, fault="platform") from None
+        if isinstance(item, Failure):
+            raise item
+        return item
+
+    # --- in the child process --------------------------------------------------------------------
+
+    def _serve(self, channel: Channel) -> None:
+        """Answer questions until the program ends this process."""
+        # Nothing that belongs to the program may close a descriptor of this process.
+        gc.freeze()
+        # Others wait for the end of the program's pipes and locks.
+        os.closerange(3, channel.fileno())
+        os.closerange(channel.fileno() + 1, 1 << 20)
+        adapter = _Adapter(self._tls, self._proxy)
+        connection: Any = None
+        while True:
+            question = channel.receive()
+            broke = connection is not None and not connection.is_connected
+            try:
+                connection = _send(adapter, question, channel, broke=broke)
+            except Exception as e:  # noqa: BLE001 - for the program
+                channel.send(failure_of(e, self.where, question.left_s))
+
+
+class _Question(NamedTuple):
+    """A request; the process that sends it limits each step, too."""
+
+    method: str
+    url: str
+    headers: dict[str, str | bytes]
+    data: bytes | None
+    left_s: float
+
+
+def _send(adapter: _Adapter, question: _Question, channel: Channel, *, broke: bool) -> Any:
+    """Send a request, and its response to the program; returns the connection."""
+    method, url, headers, data, left_s = question
+    try:
+        request = requests.Request(method, url, headers=headers, data=data).prepare()
+    except requests.exceptions.InvalidHeader:
+        raise Permanent("a header begins with a space, or its name is invalid") from None
+    # The program gives up first.
+    timeout, proxies = left_s + 1, adapter.proxies
+    with adapter.send(request, stream=True, timeout=timeout, proxies=proxies) as response:
+        raw: Any = response.raw
+        connection = raw.connection
+        channel.send((Fetched(response.status_code, _headers(raw.headers), b""), broke))
+        while piece := raw.read1(_PIECE, decode_content=False):
+            channel.send(piece)
+    channel.send(b"")
+    return connection
 
 
 class _Adapter(requests.adapters.HTTPAdapter):
-    """Makes connections with the session's own TLS context and proxy."""
+    """Makes connections with the session's own TLS context and proxy.
 
-    def __init__(self, session: Session, tls: ssl.SSLContext | None, proxy: Proxy | None) -> None:
-        self._session = session
+    An adapter reads no proxies and logins of this process, keeps no cookies, and follows no
+    redirects.
+    """
+
+    def __init__(self, tls: ssl.SSLContext | None, proxy: Proxy | None) -> None:
         self._tls: dict[str, Any] = {"ssl_context": tls} if tls is not None else {}
-        self._proxy = proxy
+        self._login = proxy.headers if proxy is not None else {}
+        self.proxies = {"http": proxy.url, "https": proxy.url} if proxy is not None else {}
         super().__init__()
 
     def init_poolmanager(
         self, connections: int, maxsize: int, block: bool = False, **kwargs: Any
     ) -> None:
         """Make the connection pools, with the session's TLS context."""
-        super().init_poolmanager(connections, maxsize, block, **self._tls, **kwargs)
+        super().init_poolmanager(connections, maxsize, block, **kwargs, **self._tls)
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
         """Return the connection pools through the proxy, with the session's TLS context."""
-        return super().proxy_manager_for(proxy, **self._tls, **kwargs)
+        return super().proxy_manager_for(proxy, **kwargs, **self._tls)
 
     def proxy_headers(self, proxy: str) -> dict[str, str]:
         """Return the proxy's login; its address, which errors repeat, does not contain it."""
-        return self._proxy.headers if self._proxy is not None else {}
+        return self._login
 
     def cert_verify(self, *args: Any) -> None:
         """Do nothing: the session's TLS context verifies."""
 
-    def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the pool for a request; its connections register their sockets."""
-        pool: Any = super().get_connection_with_tls_context(*args, **kwargs)
-        kind = _SecureConnection if pool.scheme == "https" else _PlainConnection
-        pool.ConnectionCls = functools.partial(kind, session=self._session)
-        return pool
+
+def fetch(
+    url: str,
+    env: Mapping[str, str],
+    *,
+    method: str,
+    headers: Mapping[str, str | Secret] | None,
+    limit_s: float,
+    max_bytes: int = 1024 * 1024,
+    data: bytes | None = None,
+) -> Fetched:
+    """Send one request; does not follow redirects.
+
+    Args:
+        url: an http or https address without credentials.
+        env: the task's environment; see `pairun.net.proxies` and `pairun.net.authorities`.
+        method: ``GET`` or ``HEAD``; ``POST`` with ``data``.
+        headers: further headers.
+        limit_s: seconds for everything: name, connection, TLS, response.
+        max_bytes: the largest body.
+        data: the request's body.
+
+    Raises:
+        Transient: there was no response, or none that is HTTP.
+        TimedOut: the time limit was exceeded.
+        Permanent: the certificate or the address is invalid, or the body is too large.
+    """
+    if method not in (("GET", "HEAD") if data is None else ("POST",)):
+        raise ValueError(f"fetch only reads: it supports GET and HEAD, not {method}")
+    deadline = Deadline(limit_s)
+    with Session.to(url, env) as session:
+        head = session.ask(method, url, deadline, headers or {}, data)
+        return head._replace(body=session.body(deadline, max_bytes))
 
 
-class _PlainConnection(urllib3.connection.HTTPConnection):
-    def __init__(self, *args: Any, session: Session, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._session = session
+def parse_address(url: str) -> SplitResult:
+    """Parse an address; no message repeats the address.
 
-    def connect(self) -> None:
-        super().connect()
-        self._session.note_connection(self.sock)
+    Raises:
+        Permanent: it is malformed, contains credentials, or is neither http nor https.
+    """
+    if not re.fullmatch("[!-~]+", url):
+        raise Permanent("the address has characters outside printable ASCII", hint=_HINT)
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises if it is not a number
+    except ValueError as e:
+        raise Permanent("the address is malformed", hint=_HINT) from e
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        raise Permanent("the address is not a plain http or https address", hint=_HINT)
+    return parts
 
 
-class _SecureConnection(urllib3.connection.HTTPSConnection):
-    def __init__(self, *args: Any, session: Session, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._session = session
+def too_large(where: str, max_bytes: int) -> Permanent:
+    """The failure of a body that is larger than allowed."""
+    return Permanent(f"{where}: the answer is larger than {max_bytes} bytes", fault="platform")
 
-    def connect(self) -> None:
-        super().connect()
-        self._session.note_connection(self.sock)
+
+def _headers(items: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The values of each header, by lower-case name, each on one line."""
+    headers: dict[str, tuple[str, ...]] = {}
+    for name, text in items.items():
+        line = re.sub(r"[ \t]*[\r\n]+[ \t]*", " ", text)
+        headers[name.lower()] = (*headers.get(name.lower(), ()), line)
+    return headers

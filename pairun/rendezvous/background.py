@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pairun.errors import PairunError
 from pairun.module import Failure, Gathering, Peer
+from pairun.net.addresses import lookup
 from pairun.net.apiserver import ApiServer
 from pairun.rendezvous.descriptors import close_quietly
 from pairun.rendezvous.gathering import gather
@@ -20,6 +21,7 @@ from pairun.rendezvous.roster import Address, Gang, JobKey
 
 _DAY_S = 86400.0
 _LEAVE_S = 1.0
+_LOOKUP_S = 10.0
 _REQUIRED_VARIABLES = (
     "FC_FRAMEWORK_NAMESPACE",
     "FC_FRAMEWORK_NAME",
@@ -82,10 +84,12 @@ def _own_address(host: str) -> str:
 
     Raises:
         OSError: there is no route.
+        pairun.module.Failure: the API server's name cannot be resolved in time.
     """
-    family, kind, protocol, _, address = socket.getaddrinfo(host, 1, type=socket.SOCK_DGRAM)[0]
-    with socket.socket(family, kind, protocol) as sock:
-        sock.connect(address)
+    address = lookup(host, _LOOKUP_S)
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
+        sock.connect((address, 1))
         return str(sock.getsockname()[0])
 
 

@@ -2,7 +2,9 @@
 
     unshare --user --map-root-user --mount --net python nameserver.py FOLDER ANSWER PROGRAM…
 
-ANSWER is ``nxdomain``, ``servfail`` or ``silent`` (RFC 1035, section 4.1.1: RCODE 3, 2, none).
+ANSWER is ``nxdomain``, ``servfail`` or ``silent`` (RFC 1035, section 4.1.1: RCODE 3, 2, none); with
+``hangs`` there is no answer either, and the system's resolver waits for minutes. The server prints
+`ASKED` at the first question.
 """
 
 from __future__ import annotations
@@ -13,27 +15,37 @@ import socket
 import struct
 import subprocess
 import sys
-import threading
 
+ASKED = "a name is looked up"
 RCODES = {"nxdomain": 3, "servfail": 2}
 SIOCSIFFLAGS, UP_AND_RUNNING = 0x8914, 0x41
 
 
-def serve(server: socket.socket, rcode: int) -> None:
-    """Answer every question: the question as it was asked, with no answer in it."""
-    while True:
-        question, client = server.recvfrom(4096)
-        header = question[:2] + struct.pack("!HHHHH", 0x8180 | rcode, 1, 0, 0, 0)
-        end = question.index(b"\0", 12) + 5
-        server.sendto(header + question[12:end], client)
+def serve(server: socket.socket, rcode: int | None, client_pid: int) -> None:
+    """Answer every question with no answer in it, or not at all, until the program has ended."""
+    said = False
+    server.settimeout(0.2)
+    while os.getppid() == client_pid:
+        try:
+            question, client = server.recvfrom(4096)
+        except TimeoutError:
+            continue
+        if not said:
+            said = True
+            os.write(1, f"{ASKED}\n".encode())
+        if rcode is not None:
+            header = question[:2] + struct.pack("!HHHHH", 0x8180 | rcode, 1, 0, 0, 0)
+            end = question.index(b"\0", 12) + 5
+            server.sendto(header + question[12:end], client)
 
 
-def main(folder: str, answer: str, *program: str) -> int:
-    """Serve, and run the program; returns its exit code."""
+def main(folder: str, answer: str, *program: str) -> None:
+    """Serve in a child, and become the program."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sh", b"lo", UP_AND_RUNNING))
+    patience = "timeout:30 attempts:5" if answer == "hangs" else "timeout:1 attempts:1"
     for name, text in {
-        "resolv.conf": "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n",
+        "resolv.conf": f"nameserver 127.0.0.1\noptions {patience}\n",
         "nsswitch.conf": "hosts: files dns\n",
     }.items():
         path = os.path.join(folder, name)
@@ -42,10 +54,12 @@ def main(folder: str, answer: str, *program: str) -> int:
         subprocess.run(["mount", "--bind", path, os.path.realpath(f"/etc/{name}")], check=True)
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     server.bind(("127.0.0.1", 53))
-    if answer in RCODES:
-        threading.Thread(target=serve, args=(server, RCODES[answer]), daemon=True).start()
-    return subprocess.run(program, check=False).returncode
+    pid = os.getpid()
+    if os.fork() == 0:
+        serve(server, RCODES.get(answer), pid)
+        os._exit(0)
+    os.execvp(program[0], program)
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    main(*sys.argv[1:])

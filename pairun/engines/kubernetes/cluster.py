@@ -12,12 +12,14 @@ import importlib
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from pairun.base.foreignjson import parse_record
 from pairun.base.refusals import Refusals
 from pairun.engines.kubernetes import apierrors
 from pairun.engines.kubernetes.apierrors import ClusterRefusal, Request, Unreachable
+from pairun.module import TimedOut, Transient
+from pairun.net.addresses import lookup
 
 CALL_S = 60
 """Limit for one call, from the request to the last byte of the response."""
@@ -43,6 +45,7 @@ class Cluster:
         self.namespace = namespace
         self.server = str(api.configuration.host)
         self._refusals = Refusals()
+        self._is_resolved = False
 
     def path(self, api_version: str, plural: str, name: str = "", sub: str = "") -> str:
         """The path of a collection in the namespace, of one object, or of its subresource."""
@@ -217,6 +220,7 @@ class Cluster:
         api_exception = importlib.import_module("kubernetes.client.exceptions").ApiException
         response = None
         whole = False
+        self._resolve()
         try:
             response = self._api.call_api(
                 path,
@@ -249,6 +253,22 @@ class Cluster:
                 if not whole:
                     response.close()
                 response.release_conn()
+
+    def _resolve(self) -> None:
+        """Look up the server's name, once: a name server can block the client for minutes.
+
+        Raises:
+            Unreachable: no name server answered in time.
+        """
+        host = urlsplit(self._api.configuration.proxy or self.server).hostname
+        if not self._is_resolved and host:
+            try:
+                lookup(host, apierrors.CONNECT_S)
+            except TimedOut as e:
+                raise self._unreachable(e.message) from None
+            except Transient:
+                pass  # the client's request fails, too
+            self._is_resolved = True
 
     def _request(self, method: str, path: str, verb: str) -> Request:
         return Request(self.server, self.namespace, method, path, verb)

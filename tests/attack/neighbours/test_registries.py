@@ -68,7 +68,7 @@ def test_a_redirect_to_where_it_must_not_lead(
 
 
 def test_a_token_without_end(registry: Server, ask: Callable[..., Asking]) -> None:
-    """A token service's answer is read up to 4 MiB; bodies without a length are in net/test_exchange.py."""
+    """A token service's answer is read up to 4 MiB; bodies without a length are in net/test_session.py."""
     inner = with_token(f"http://{registry.host}/token")
     registry.behaviour = lambda asked: (
         Answer(200, {}, b'{"token": "' + b"x" * (5 << 20))

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from pairun.host import addresses, mounts
+from pairun.host import mounts
 from pairun.module import Context, Failure, NoSuchHost, Permanent, Secret, TimedOut, reveal
+from pairun.net import addresses
 from pairun.testing import in_turn
 from tests.modules.conftest import Harness
 from tests.modules.mount_storage.conftest import LOCAL, NFS, mounted, needs_root

@@ -1,0 +1,137 @@
+"""Runs code in a child process, which is killed after a time limit.
+
+Nothing else ends a name lookup, or a system call that waits for a dead file server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pairun.base.signals import fork_program
+from pairun.module import TimedOut, Transient, format_duration
+
+_REAP_TRIES, _REAP_S = 500, 0.002
+"""How often and how long to wait for a killed child: a dead file server can hold it."""
+
+
+class Channel:
+    """One end of a connection between two processes of this program, which exchange items."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+        self._in, self._out = end.makefile("rb"), end.makefile("wb")
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+        return self._socket.fileno()
+
+    def send(self, item: object) -> None:
+        """Send an item."""
+        pickle.dump(item, self._out)
+        self._out.flush()
+
+    def receive(self, limit_s: float | None = None) -> Any:
+        """Wait for the next item.
+
+        Raises:
+            TimeoutError: none arrived within ``limit_s``; nothing more can be received.
+            EOFError: the other process has ended.
+        """
+        self._socket.settimeout(None if limit_s is None else max(limit_s, 0.001))
+        try:
+            return pickle.load(self._in)  # noqa: S301 - the sender is a fork of this program
+        except pickle.UnpicklingError as e:
+            raise EOFError from e
+
+    def close(self) -> None:
+        """Close it."""
+        for each in (self._in, self._out, self._socket):
+            with contextlib.suppress(OSError):
+                each.close()
+
+
+class Child:
+    """A forked process; the program can exchange items with it.
+
+    Args:
+        work: runs in the process, with its end of the channel.
+
+    Attributes:
+        channel: the program's end.
+
+    Raises:
+        OSError: no process can be forked.
+    """
+
+    def __init__(self, work: Callable[[Channel], None]) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self._pid = fork_program()
+            except OSError:
+                ours.close()
+                raise
+            if self._pid == 0:
+                try:
+                    ours.close()
+                    # Readers of the program's output do not wait for this process.
+                    null = os.open(os.devnull, os.O_RDWR)
+                    for fd in range(3):
+                        os.dup2(null, fd)
+                    work(Channel(theirs))
+                finally:
+                    os._exit(0)
+        self.channel = Channel(ours)
+
+    def end(self) -> None:
+        """Kill the process; waits for its end, but not for a kernel that holds it."""
+        os.kill(self._pid, signal.SIGKILL)
+        for _ in range(_REAP_TRIES):
+            if os.waitpid(self._pid, os.WNOHANG)[0]:
+                break
+            time.sleep(_REAP_S)
+        self.channel.close()
+
+
+def in_child(act: Callable[[], Any], what: str, limit_s: float) -> Any:
+    """Call a function in a child process.
+
+    Args:
+        act: the function.
+        what: the action, for messages.
+        limit_s: seconds until the child is killed.
+
+    Returns:
+        The function's result.
+
+    Raises:
+        Exception: as the function raised it.
+        TimedOut: the child was killed after ``limit_s``.
+        Transient: the child was killed by something else.
+    """
+
+    def work(channel: Channel) -> None:
+        try:
+            channel.send((act(), None))
+        except Exception as e:  # noqa: BLE001 - for the caller
+            channel.send((None, e))
+
+    child = Child(work)
+    try:
+        result, error = child.channel.receive(limit_s)
+    except TimeoutError:
+        raise TimedOut(f"{what}: no answer within {format_duration(limit_s)}") from None
+    except EOFError:
+        raise Transient(f"{what}: the process that waited for it was killed") from None
+    finally:
+        child.end()
+    if error is not None:
+        raise error
+    return result
