@@ -90,7 +90,7 @@ def test_standard_input_and_several_files(shell: Shell) -> None:
 
 def test_everything_that_is_wrong_at_once_and_nothing_printed(shell: Shell) -> None:
     """All mistakes with their places in the old file; other files are still converted."""
-    bad = shell.file("bad.json", json.dumps({"jobName": "a.b", "imagee": 1, "taskRoles": []}))
+    bad = shell.file("bad.json", json.dumps({"jobName": "a.b", "colour": 1, "taskRoles": []}))
     said = shell.process("convert", bad)
     assert (said.code, said.out) == (1, "")
     assert sorted(said.ids) == ["PR502", "PR503", "PR504", "PR731"]

@@ -110,10 +110,6 @@ def show_volume(volume: str, scratch: str, target: str) -> None:
     bind(scratch, parent)
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4], sys.argv[5:]))
-
-
 MS_REC = 0x4000
 MS_PRIVATE = 0x40000
 CLONE_NEWNS = 0x20000
@@ -167,3 +163,7 @@ def mount_new(kind: str, target: str) -> None:
 def _write(path: str, text: str) -> None:
     with open(path, "w", encoding="ascii") as f:
         f.write(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4], sys.argv[5:]))
