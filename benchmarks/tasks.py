@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.measure import ROOT, TIMES, Row, cpu_ms, in_turns, python, samples, wall_ms
 from pairun.contract.loading import ModuleFile
-from pairun.handover.planwriting import SecretStore, dump_plan
+from pairun.handover.planfile import SecretStore, dump_plan
 from pairun.plan import Plan, Task
 
 GOAL_MS = 3.0

@@ -8,7 +8,8 @@ import pathlib
 import sys
 
 from benchmarks.measure import ROOT
-from pairun.handover.planwriting import SecretStore, dump_plan
+from pairun.handover.planfile import SecretStore, dump_plan
+from pairun.handover.reader import Command
 from pairun.plan import Plan, Task
 
 _BUNDLE = ROOT / "build" / "bundle" / "runtime"
@@ -33,7 +34,8 @@ def prepare(folder: pathlib.Path, script: str, secrets: tuple[str, ...] = ()) ->
         steps=(Task(id="user_command", name="The command", module="user_command", args={}),),
         modules={},
     )
-    (folder / "runtime.d" / "plan.json").write_text(json.dumps(dump_plan(plan, store)))
+    document = dump_plan(plan, store, Command(plan.grace_s))
+    (folder / "runtime.d" / "plan.json").write_text(json.dumps(document))
     (folder / "runtime.d" / "secrets.json").write_text(json.dumps(store.dump()))
     (folder / "runtime.d" / "user.sh").write_text(script)
     env = {**os.environ, "PAIRUN_PAI_DIR": str(folder), "PAIRUN_TERMINATION_LOG": ""}

@@ -68,6 +68,8 @@ class UserCommand(StateModule):
             yield "give exactly one of 'script' and 'argv'"
         if self.argv is not None and (not self.argv or not self.argv[0]):
             yield "'argv' must name a program"
+        if any("\0" in each for each in self.argv or ()):
+            yield "'argv' must not hold a NUL character"
         for name, value in self.signals.items():
             if name not in signal.Signals.__members__:
                 yield f"'signals': there is no signal '{name}'"

@@ -6,10 +6,11 @@ The executor runs only plans. `pairun.handover` writes and reads them as JSON.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import attrs
 
+from pairun.base.fields import Seconds, between
 from pairun.contract.loading import ModuleFile
 from pairun.module import FailureKind, Phase
 
@@ -80,14 +81,14 @@ class Task:
     args: Mapping[str, Any]
     when: Any = True
     environment: Mapping[str, Any] = attrs.field(factory=dict)
-    retries: int = 0
-    delay_s: float = DEFAULT_DELAY_S
+    retries: Annotated[int, between(0, 2**31 - 1)] = 0
+    delay_s: Seconds = DEFAULT_DELAY_S
     retry_on: tuple[FailureKind, ...] = DEFAULT_RETRY_ON
-    timeout_s: float | None = None
-    deadline_s: float | None = None
+    timeout_s: Seconds | None = None
+    deadline_s: Seconds | None = None
     failure_policy: FailurePolicy = "fail"
     run_on: RunOn = "all"
-    exit_codes: Mapping[str, int] = attrs.field(factory=dict)
+    exit_codes: Mapping[FailureKind, Annotated[int, between(0, 255)]] = attrs.field(factory=dict)
     on_exit: tuple[Task, ...] = ()
     events: tuple[Event, ...] = ()
     of_plugin: bool = False
@@ -121,7 +122,7 @@ class Plan:
     phase: Phase
     steps: tuple[Step, ...]
     modules: Mapping[str, ModuleFile]
-    grace_s: float = DEFAULT_GRACE_S
+    grace_s: Seconds = DEFAULT_GRACE_S
     pairun: str = ""
 
     def tasks(self) -> Iterator[Task]:

@@ -28,7 +28,7 @@ def _review(root: str, vault: Vault) -> int:
     import os
     import sys
 
-    from pairun.handover.planreading import read_plan
+    from pairun.handover.planfile import read_plan
     from pairun.report.review_text import print_phase
     from pairun.review.phasereview import probe_plan
 

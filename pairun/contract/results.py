@@ -6,13 +6,13 @@ import functools
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, get_args
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-import attrs
-
+from pairun.base.fields import BadField, Count, between, decode, type_words
 from pairun.base.foreignjson import parse_record
-from pairun.module import FAILURE_KINDS, FailureKind, Fault
+from pairun.errors import PairunError, Problem
+from pairun.module import FailureKind, Fault, Secret
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """The maximum length of a line from a module's process, in bytes."""
@@ -23,9 +23,6 @@ MAX_TEXT = 65_536
 MAX_DEPTH = 64
 """The maximum nesting depth of a result's values."""
 
-MAX_COUNT = 2**63
-"""More bytes than any file has."""
-
 MAX_HIDDEN = 1000
 """The maximum number of texts that a module may hide at once; each slows down the search."""
 
@@ -33,7 +30,7 @@ AttemptOutcome = Literal["ok", "changed", "skipped", "failed"]
 
 
 class BadResult(Exception):
-    """An invalid field of a module's result; the message names it, never its value.
+    """A module's result is invalid; the message never holds a value.
 
     Args:
         message: one sentence.
@@ -45,8 +42,99 @@ class BadResult(Exception):
         self.method = method
 
 
-@attrs.frozen(kw_only=True)
-class Report:
+def checked_variable(name: object, value: object) -> str | None:
+    """A variable that the kernel accepts in an environment (execve(2)); None removes it.
+
+    Raises:
+        BadField: the name or the value is invalid.
+    """
+    if not isinstance(name, str) or not name or "=" in name or "\0" in name:
+        must = f"have names that are text without '=' and NUL, it has {name!r}"
+        raise BadField("environment", must)
+    where = f"environment.{name}"
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise BadField(where, f"be text or None, it is {type_words(value)}")
+    if "\0" in value:
+        raise BadField(where, "not hold a NUL character")
+    try:
+        size = len(os.fsencode(f"{name}={value}"))
+    except UnicodeEncodeError as e:
+        raise BadField(where, "be text that UTF-8 can encode") from e
+    if size >= (longest := _longest_variable()):
+        raise BadField(
+            where, f"be shorter than {longest >> 10} KiB, the most that Linux passes to a program"
+        )
+    return value
+
+
+def variable_text(name: str, value: object) -> str:
+    """A value of a task's ``environment`` as the kernel takes it; booleans as a shell writes them.
+
+    Raises:
+        PairunError: it is no text, or not one that the kernel accepts.
+    """
+    value = value.reveal() if isinstance(value, Secret) else value
+    if isinstance(value, list | Mapping):
+        raise PairunError(Problem("PR605", f"the variable {name} must be a text"))
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    try:
+        checked_variable(name, text)
+    except BadField as e:
+        raise PairunError(Problem("PR605", str(e))) from e
+    return text
+
+
+@functools.cache
+def _longest_variable() -> int:
+    """MAX_ARG_STRLEN of execve(2): 32 pages, including the NUL at the end."""
+    return 32 * os.sysconf("SC_PAGE_SIZE")
+
+
+def _check_variables(variables: Mapping[str, Any], _where: str) -> dict[str, str | None]:
+    return {name: checked_variable(name, value) for name, value in variables.items()}
+
+
+def _check_values(values: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    _check_plain(where, values, 0)
+    return values
+
+
+def _check_plain(where: str, value: object, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise BadField(where.partition(".")[0], f"be nested at most {MAX_DEPTH} deep")
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise BadField(where, f"have texts as keys, one is {type_words(key)}")
+            _check_plain(where if depth else f"{where}.{key}", inner, depth + 1)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            _check_plain(where, inner, depth + 1)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise BadField(where, "hold finite numbers")
+    elif value is not None and not isinstance(value, str | int | float):
+        raise BadField(where, f"be plain JSON data, it holds {type_words(value)}")
+
+
+def _clean(text: str, _where: str = "") -> str:
+    """A text that every output can encode, cut to a readable length."""
+    encodable = text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+    return encodable if len(encodable) <= MAX_TEXT else encodable[:MAX_TEXT] + "…"
+
+
+def _check_hidden(texts: tuple[str, ...], where: str) -> tuple[str, ...]:
+    if len(texts) > MAX_HIDDEN:
+        raise BadField(where, f"be at most {MAX_HIDDEN}")
+    return texts
+
+
+_Text = Annotated[str, _clean]
+_Seconds = Annotated[float, between(-(2**63), 2**63)]
+
+
+class Report(NamedTuple):
     """The end of an attempt.
 
     Attributes:
@@ -65,16 +153,16 @@ class Report:
     """
 
     outcome: AttemptOutcome
-    message: str = ""
-    values: Mapping[str, Any] = attrs.field(factory=dict)
-    environment: Mapping[str, str | None] = attrs.field(factory=dict)
+    message: _Text = ""
+    values: Annotated[Mapping[str, Any], _check_values] = {}
+    environment: Annotated[Mapping[Any, Any], _check_variables] = {}
     kind: FailureKind = "internal"
     fault: Fault = "unknown"
-    hint: str | None = None
-    retry_after_s: float | None = None
-    retry_within_s: float | None = None
-    exit_code: int | None = None
-    trace: str | None = None
+    hint: _Text | None = None
+    retry_after_s: _Seconds | None = None
+    retry_within_s: _Seconds | None = None
+    exit_code: Annotated[int, between(1, 255)] | None = None
+    trace: _Text | None = None
 
     @property
     def failed(self) -> bool:
@@ -82,8 +170,7 @@ class Report:
         return self.outcome == "failed"
 
 
-@attrs.frozen
-class Progress:
+class Progress(NamedTuple):
     """The progress of an attempt.
 
     Attributes:
@@ -92,24 +179,26 @@ class Progress:
         file: the file with these bytes.
     """
 
-    bytes: int
-    total: int | None = None
-    file: str = ""
+    bytes: Count
+    total: Count | None = None
+    file: _Text = ""
 
 
-@attrs.frozen
-class Hidden:
+class Hidden(NamedTuple):
     """Secrets that a module has learned; they never appear in any output.
 
     Attributes:
         texts: to mask from now on.
     """
 
-    texts: tuple[str, ...]
+    texts: Annotated[tuple[str, ...], _check_hidden]
 
 
 Line = Report | Progress | Hidden
 """The records that a module's process sends, one per line."""
+
+_RECORDS: dict[str, type[Line]] = {each.__name__: each for each in (Report, Progress, Hidden)}
+_ENCODER = json.JSONEncoder(allow_nan=False)
 
 
 def failure(
@@ -136,15 +225,14 @@ def dump_line(record: Line) -> bytes:
     Raises:
         BadResult: the values are not plain data, or too large.
     """
-    kind = type(record)
-    fields = {name: getattr(record, name) for name in _CHECKS[kind]}
+    defaults = record._field_defaults
     fields = {
         name: value
-        for name, value in fields.items()
-        if name == _REQUIRED[kind] or value != getattr(_MINIMAL[kind], name)
+        for name, value in record._asdict().items()
+        if name not in defaults or value != defaults[name]
     }
     try:
-        data = _ENCODER.encode({kind.__name__: fields}).encode() + b"\n"
+        data = _ENCODER.encode({type(record).__name__: fields}).encode() + b"\n"
     except (TypeError, ValueError, RecursionError) as e:
         raise BadResult(f"values must be plain JSON data: {e}") from e
     if len(data) > MAX_LINE_BYTES:
@@ -160,207 +248,21 @@ def read_line(line: bytes) -> Line:
     """
     if len(data := parse_record(line) or {}) == 1:
         ((kind, fields),) = data.items()
-        if kind == "Report" and isinstance(fields, dict):
-            return checked_report(fields)
-        if kind == "Progress" and isinstance(fields, dict):
-            return checked_progress(fields)
-        if kind == "Hidden" and isinstance(fields, dict):
-            return checked_hidden(fields)
+        if kind in _RECORDS and isinstance(fields, dict):
+            return checked(_RECORDS[kind], fields)
     raise BadResult("a line is neither a report nor progress")
 
 
-def checked_report(fields: Mapping[str, Any]) -> Report:
-    """The report with these fields.
+_L = TypeVar("_L", bound=Line)
+
+
+def checked(kind: type[_L], fields: Mapping[str, Any]) -> _L:
+    """The record with these fields.
 
     Raises:
         BadResult: a field is missing, unknown, of a wrong type or out of range.
     """
-    return Report(**_checked(Report, fields))
-
-
-def checked_progress(fields: Mapping[str, Any]) -> Progress:
-    """The progress with these fields.
-
-    Raises:
-        BadResult: a field is missing, unknown, of a wrong type or out of range.
-    """
-    return Progress(**_checked(Progress, fields))
-
-
-def checked_hidden(fields: Mapping[str, Any]) -> Hidden:
-    """The secrets in these fields.
-
-    Raises:
-        BadResult: a field is missing, unknown, of a wrong type or out of range.
-    """
-    return Hidden(**_checked(Hidden, fields))
-
-
-def _checked(record: type[Line], fields: Mapping[str, Any]) -> dict[str, Any]:
-    checks, checked = _CHECKS[record], {}
-    for name, value in {_REQUIRED[record]: None, **fields}.items():
-        if name not in checks:
-            raise BadResult(f"there is no field {name!r}")
-        checked[name] = checks[name](name, value)
-    return checked
-
-
-def checked_variable(name: object, value: object) -> str | None:
-    """A variable that the kernel accepts in an environment (execve(2)); None removes it.
-
-    Raises:
-        BadResult: the name or the value is invalid.
-    """
-    if not isinstance(name, str) or not name or "=" in name or "\0" in name:
-        raise BadResult(f"environment has the name {name!r}; a name is text without '=' and NUL")
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise BadResult(f"environment.{name} must be text or None, it is {_type(value)}")
-    if "\0" in value:
-        raise BadResult(f"environment.{name} must not hold a NUL character")
     try:
-        size = len(os.fsencode(f"{name}={value}"))
-    except UnicodeEncodeError as e:
-        raise BadResult(f"environment.{name} must be text that UTF-8 can encode") from e
-    if size >= _longest_variable():
-        raise BadResult(
-            f"environment.{name} must be shorter than {_longest_variable() >> 10} KiB, "
-            "the most that Linux passes to a program"
-        )
-    return value
-
-
-@functools.cache
-def _longest_variable() -> int:
-    """MAX_ARG_STRLEN of execve(2): 32 pages, including the NUL at the end."""
-    return 32 * os.sysconf("SC_PAGE_SIZE")
-
-
-def _check_plain(where: str, value: object, depth: int) -> None:
-    if depth > MAX_DEPTH:
-        raise BadResult(f"values must be nested at most {MAX_DEPTH} deep")
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if not isinstance(key, str):
-                raise BadResult(f"{where} must have texts as keys, one is {_type(key)}")
-            _check_plain(where if depth else f"{where}.{key}", inner, depth + 1)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            _check_plain(where, inner, depth + 1)
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise BadResult(f"{where} must hold finite numbers")
-    elif value is not None and not isinstance(value, str | int | float):
-        raise BadResult(f"{where} must be plain JSON data, it holds {_type(value)}")
-
-
-def _mapping(name: str, value: object) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise BadResult(f"{name} must be a mapping, it is {_type(value)}")
-    return dict(value)
-
-
-def _values(name: str, value: object) -> dict[str, Any]:
-    values = _mapping(name, value)
-    _check_plain(name, values, 0)
-    return values
-
-
-def _environment(name: str, value: object) -> dict[str, str | None]:
-    return {each: checked_variable(each, text) for each, text in _mapping(name, value).items()}
-
-
-def _secrets(name: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
-        raise BadResult(f"{name} to hide must be a list of texts, it is {_type(value)}")
-    if len(value) > MAX_HIDDEN:
-        raise BadResult(f"{name} to hide must be at most {MAX_HIDDEN} texts")
-    return tuple(value)
-
-
-def _one_of(*allowed: str) -> Callable[[str, object], Any]:
-    def check(name: str, value: object) -> Any:
-        if not isinstance(value, str) or value not in allowed:
-            raise BadResult(f"{name} must be one of {', '.join(allowed)}")
-        return value
-
-    return check
-
-
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise BadResult(f"{name} must be text, it is {_type(value)}")
-    return _clean(value)
-
-
-def _clean(text: str) -> str:
-    """A text that every output can encode, cut to a readable length."""
-    encodable = text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
-    return encodable if len(encodable) <= MAX_TEXT else encodable[:MAX_TEXT] + "…"
-
-
-def _optional_text(name: str, value: object) -> str | None:
-    return None if value is None else _text(name, value)
-
-
-def _optional_seconds(name: str, value: object) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadResult(f"{name} must be a number of seconds, it is {_type(value)}")
-    if not -MAX_COUNT < value < MAX_COUNT:
-        raise BadResult(f"{name} must be a finite number of seconds")
-    return float(value)
-
-
-def _optional_exit_code(name: str, value: object) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 255:
-        raise BadResult(f"{name} of a failure must be a whole number from 1 to 255")
-    return value
-
-
-def _count(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise BadResult(f"{name} of progress must be a whole number, it is {_type(value)}")
-    if not 0 <= value < MAX_COUNT:
-        raise BadResult(f"{name} of progress must be a number of bytes")
-    return value
-
-
-def _optional_count(name: str, value: object) -> int | None:
-    return None if value is None else _count(name, value)
-
-
-def _type(value: object) -> str:
-    """The name of a value's type for people."""
-    for types, words in _WORDS.items():
-        if isinstance(value, types):
-            return words
-    return f"a {type(value).__name__}"
-
-
-_WORDS: dict[type | tuple[type, ...], str] = {
-    type(None): "null", bool: "true or false", (int, float): "a number", str: "text",
-    (list, tuple): "a list", dict: "a mapping",
-}  # fmt: skip
-
-_CHECKS: dict[type[Line], dict[str, Callable[[str, object], Any]]] = {
-    Report: {
-        "outcome": _one_of(*get_args(AttemptOutcome)), "message": _text, "values": _values,
-        "environment": _environment, "kind": _one_of(*FAILURE_KINDS),
-        "fault": _one_of(*get_args(Fault)), "hint": _optional_text,
-        "retry_after_s": _optional_seconds, "retry_within_s": _optional_seconds, "exit_code": _optional_exit_code,
-        "trace": _optional_text,
-    },
-    Progress: {"bytes": _count, "total": _optional_count, "file": _text},
-    Hidden: {"texts": _secrets},
-}  # fmt: skip
-"""All fields that a module's process may send; each field's check takes its name and value."""
-
-_REQUIRED: dict[type, str] = {Report: "outcome", Progress: "bytes", Hidden: "texts"}
-_MINIMAL: dict[type, Line] = {
-    Report: Report(outcome="ok"), Progress: Progress(0), Hidden: Hidden(())
-}  # fmt: skip
-_ENCODER = json.JSONEncoder(allow_nan=False)
+        return decode(kind, fields)
+    except BadField as e:
+        raise BadResult(str(e)) from e

@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 
 from pairun.contract.results import (
     BadResult,
+    Hidden,
+    Progress,
     Report,
-    checked_hidden,
-    checked_progress,
-    checked_report,
+    checked,
     dump_line,
 )
 from pairun.executor.moduleerrors import bad_result, unforeseen
@@ -65,8 +65,8 @@ def run_child(
             env=env,
             pai_dir=pai_dir,
             deadline=deadline,
-            emit_progress=lambda progress: send(dump_line(checked_progress(progress))),
-            emit_hidden=lambda texts: send(dump_line(checked_hidden({"texts": texts}))),
+            emit_progress=lambda progress: send(dump_line(checked(Progress, progress))),
+            emit_hidden=lambda texts: send(dump_line(checked(Hidden, {"texts": texts}))),
         )
         report = perform(module, context)
         try:
@@ -89,9 +89,9 @@ def perform(module: Module, context: Context) -> Report:
         try:
             return _performed(module, context)
         except Skip as e:
-            return checked_report({"outcome": "skipped", "message": e.because})
+            return checked(Report, {"outcome": "skipped", "message": e.because})
         except Failure as e:
-            return checked_report({"outcome": "failed", **{n: getattr(e, n) for n in _FAILURE}})
+            return checked(Report, {"outcome": "failed", **{n: getattr(e, n) for n in _FAILURE}})
     except BadResult as e:
         return bad_result(module, e)
     except BaseException as e:  # noqa: BLE001 - an unexpected error is not the user's fault
@@ -104,17 +104,18 @@ def _performed(module: Module, context: Context) -> Report:
     assert isinstance(module, StateModule)
     verdict = _verdict(module, context)
     if verdict.kind == "no_change":
-        return checked_report({"outcome": "ok", "message": verdict.because})
+        return checked(Report, {"outcome": "ok", "message": verdict.because})
     report = _report("changed", "apply", module.apply(context), verdict.because)
     if module.verify and (again := _verdict(module, context)).kind != "no_change":
-        return checked_report(
+        return checked(
+            Report,
             {
                 "outcome": "failed",
                 "kind": "internal",
                 "fault": "platform",
                 "message": f"the change did not hold: {again.because}",
                 "hint": "check whether another process changes the same thing, or fix the module",
-            }
+            },
         )
     return report
 
@@ -137,7 +138,7 @@ def _report(outcome: str, method: str, result: object, because: str = "") -> Rep
     if not isinstance(result, Result):
         raise BadResult(f"{method}() must return a Result or None, it returned {_kind(result)}")
     fields: dict[str, Any] = {"values": result.values, "environment": result.environment}
-    return checked_report({"outcome": outcome, "message": result.message or because, **fields})
+    return checked(Report, {"outcome": outcome, "message": result.message or because, **fields})
 
 
 def _kind(value: object) -> str:

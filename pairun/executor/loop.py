@@ -163,7 +163,7 @@ class Loop:
 
         def emit_progress(progress: Progress) -> None:
             record = {"type": "progress", "task": each.task.id, "attempt": work.attempt}
-            shared.emit({**record, **attrs.asdict(progress)})
+            shared.emit({**record, **progress._asdict()})
 
         try:
             attempt = Attempt(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pairun.contract.results import BadResult, Report, checked_report
+from pairun.contract.results import BadResult, Report, checked
 from pairun.module import CheckModule, Context, Result, Transient
 from pairun.plan import Peers, PeerVerdict
 from pairun.secrets.vault import Vault
@@ -70,4 +70,4 @@ def report_of(verdict: PeerVerdict) -> Report:
     )
     message = f"{verdict.get('by', 'another instance')}: {words}"
     outcome = {"changed": "ok", "ignored": "failed"}.get(outcome, outcome)
-    return checked_report({"outcome": outcome, "message": message, **fields})
+    return checked(Report, {"outcome": outcome, "message": message, **fields})

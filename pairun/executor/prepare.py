@@ -9,12 +9,12 @@ from typing import Any
 import attrs
 
 from pairun.contract.arguments import build
-from pairun.contract.results import BadResult, Report, checked_variable, failure
-from pairun.errors import PairunError, Problem
+from pairun.contract.results import Report, failure, variable_text
+from pairun.errors import PairunError
 from pairun.executor.moduleerrors import described, trace_of
 from pairun.executor.shared import Shared
 from pairun.handover.journal import CONDITION_IS_FALSE
-from pairun.module import FAILURE_KINDS, FailureKind, Module, Secret
+from pairun.module import FAILURE_KINDS, FailureKind, Module
 from pairun.plan import Late, Task
 
 _MODULE_ERRORS = ("PR602", "PR603", "PR703")
@@ -50,7 +50,7 @@ def prepare(task: Task, shared: Shared) -> Prepared | Report:
         if module.asks_servers:
             # Expensive: import once, before the first attempt is forked.
             importlib.import_module("pairun.net.session")
-        env = {**shared.env, **{k: _variable(k, v) for k, v in variables.items()}}
+        env = {**shared.env, **{k: variable_text(k, v) for k, v in variables.items()}}
         return Prepared(module, env, _harmless(module))
     except PairunError as e:
         problem = e.problems[0]
@@ -68,16 +68,3 @@ def _harmless(module: Module) -> frozenset[FailureKind]:
         named = sorted(map(str, kinds))
         raise TypeError(f"{type(module).__name__}.harmless must hold kinds of failure, not {named}")
     return kinds
-
-
-def _variable(name: str, value: object) -> str:
-    """A variable of a task's ``environment``, formatted for a shell."""
-    value = value.reveal() if isinstance(value, Secret) else value
-    if isinstance(value, list | Mapping):
-        raise PairunError(Problem("PR605", f"the variable {name} must be a text"))
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    try:
-        checked_variable(name, text)
-    except BadResult as e:
-        raise PairunError(Problem("PR605", str(e))) from e
-    return text

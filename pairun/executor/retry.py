@@ -40,15 +40,14 @@ def retry_or_report(task: Task, attempts: int, report: Report, limits: Limits) -
         soon_s = limits.retry_until(report.retry_within_s) - time.monotonic()
         if soon_s <= 0:
             within = format_duration(report.retry_within_s)
-            return attrs.evolve(
-                report, message=f"{report.message} (no further attempt: retried for {within})"
+            return report._replace(
+                message=f"{report.message} (no further attempt: retried for {within})"
             )
         # Put the last attempt at the end of the time.
         delay_s = min(delay_s, soon_s)
     request = "" if report.retry_after_s is None else _request(report.retry_after_s)
     if left_s is not None and delay_s >= left_s:
-        return attrs.evolve(
-            report,
+        return report._replace(
             message=f"{report.message} (no further attempt: {request and request + ', and '}"
             f"the next would begin after the task's deadline of {limits.whole})",
         )

@@ -8,15 +8,16 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from pairun.base.fields import Seconds, between, field_of
 from pairun.base.foreignjson import parse_record
 from pairun.handover.door import Door
 
 NAME = "progress.json"
 SCHEMA = 1
 MAX_BYTES = 4096
-_MAX_COUNT = 10**15
+_Number = Annotated[int, between(0, 10**15)]
 
 
 class NotedProgress(NamedTuple):
@@ -79,16 +80,9 @@ def parse_progress(text: bytes) -> NotedProgress | None:
     data = parse_record(text[:MAX_BYTES])
     if data is None or data.get("schema") != SCHEMA:
         return None
-    at = data.get("at")
     return NotedProgress(
-        step=_count(data.get("step")),
-        epoch=_count(data.get("epoch")),
+        step=field_of(data, "step", _Number),
+        epoch=field_of(data, "epoch", _Number),
         checkpoint=str(data.get("checkpoint") or "")[:1024],
-        at=float(at) if isinstance(at, int | float) and abs(at) < _MAX_COUNT else 0.0,
+        at=field_of(data, "at", Seconds, 0.0),
     )
-
-
-def _count(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if 0 <= value < _MAX_COUNT else None

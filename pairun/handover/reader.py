@@ -1,7 +1,6 @@
-"""The one reader of the files that init wrote to the volume; it needs only the standard library.
+"""Reads the files that init wrote to the volume; needs only the standard library.
 
-PID 1 reads the user's command, the grace time, and whether tasks run before and after it. The
-executor decodes the same texts in full (`pairun.handover.planreading`).
+PID 1 reads what it runs itself. The executor reads the same plan in full (`pairun.handover.planfile`).
 """
 
 from __future__ import annotations
@@ -9,25 +8,21 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from pairun.base.fields import BadField, Seconds, decode
 from pairun.base.foreignjson import parse_json
-from pairun.base.forwarding import Forwarding, read_forwarding
-from pairun.base.onstop import OnStop, read_on_stop
+from pairun.base.forwarding import EVERYTHING, Forwarding
+from pairun.base.onstop import OnStop
 from pairun.base.paths import KEY_FILE, runtime_file
 from pairun.errors import PairunError, Problem
 from pairun.handover.door import Door
+from pairun.secrets.secret import Secret
 from pairun.secrets.vault import Vault
 
-SCHEMA = 1
-"""The schema of plans and secrets files that this version reads."""
-
-USER_COMMAND = "user_command"
-"""The module of a runtime plan's last step, which PID 1 itself runs."""
-
-DEFAULT_GRACE_S = 30.0
+SCHEMA = 2
+"""The schema of plans and secrets files that this version writes and reads."""
 
 MAX_KEY_BYTES = 4096
 """The largest key of a job, in bytes."""
@@ -39,77 +34,69 @@ SCRIPT_FILE = "user.sh"
 """Files in ``runtime.d``: the plan, its secrets' values, the variables, the user's command."""
 
 
-class Inputs(NamedTuple):
-    """What init wrote for this phase.
+class Command(NamedTuple):
+    """What PID 1 runs: the user's command, ready to start, and what surrounds it.
 
     Attributes:
-        steps_before: whether tasks run before the user's command.
-        handlers: ids of the exit handlers that the step of the user's command registers.
-        command_environment: variables of the user's command alone.
         grace_s: the plan's grace time.
-        environment: the variables that init computed.
-        script: the path of the user's command if it is a shell script.
-        argv: the user's command if it is a program; else empty.
+        has_tasks: whether tasks run before the command.
+        handlers: ids of the exit handlers that the command's step registers.
+        environment: variables of the command alone.
+        argv: the command if it is a program; empty if it is the script.
         shells: the shells that may run the script, in order of preference.
         forwarding: which signals PID 1 forwards to the command, and as which.
         on_stop: the exit code if a stopped command exits 0; None for the container's setting.
-        vault: the secrets to mask in pairun's own output.
     """
 
-    steps_before: bool
-    handlers: tuple[str, ...]
-    command_environment: Mapping[str, str]
-    grace_s: float
-    environment: Mapping[str, str]
-    script: str
-    argv: tuple[str, ...]
-    shells: tuple[str, ...]
-    forwarding: Forwarding
-    on_stop: OnStop | None
+    grace_s: Seconds
+    has_tasks: bool = False
+    handlers: tuple[str, ...] = ()
+    environment: Mapping[str, str | Secret] = {}
+    argv: tuple[str, ...] = ()
+    shells: tuple[str, ...] = ("bash", "sh")
+    forwarding: Forwarding = EVERYTHING
+    on_stop: OnStop | None = None
 
 
-def read_inputs(root: str, vault: Vault) -> Inputs:
-    """Read what init wrote to the volume.
+class Secrets(NamedTuple):
+    """The secrets file.
+
+    Attributes:
+        values: the texts to which the plan refers.
+        redact: the texts to mask in all output.
+    """
+
+    values: Mapping[str, str] = {}
+    redact: tuple[str, ...] = ()
+
+
+def read_command(door: Door, vault: Vault) -> Command:
+    """Read what PID 1 runs.
 
     Args:
-        root: the shared volume.
+        door: to the shared volume.
         vault: takes every secret that is read.
 
     Raises:
         PairunError: a file is missing, incomplete or of another version.
     """
-    door = Door(root)
     hide_job_key(door, vault)
+    document = read_document(door, PLAN_FILE)
     secrets = read_secrets(door, vault, optional=True)
-    plan_file = runtime_file(root, PLAN_FILE)
-    plan = read_document(door)
-    script = runtime_file(root, SCRIPT_FILE)
+    command = load_command(document, secrets, runtime_file(door.root, PLAN_FILE))
+    script = runtime_file(door.root, SCRIPT_FILE)
+    if not command.argv and not door.is_file(script):
+        raise _missing(script)
+    return command
+
+
+def load_command(document: Mapping[str, Any], secrets: Secrets, file: str) -> Command:
+    """Decode the part of a plan that PID 1 runs; as `pairun.handover.planfile.load_plan`."""
     try:
-        *before, command = plan["steps"]
-        if command.get("module") != USER_COMMAND:
-            raise _unusable(plan_file, "its last step is not the user's command")
-        args = command.get("args", {})
-        argv = _argv(args.get("argv"), plan_file)
-        if not argv and not door.is_file(script):
-            raise _missing(script)
-        values = secrets.get("values", {})
-        return Inputs(
-            steps_before=bool(before),
-            handlers=tuple(_plain(h["id"], plan_file) for h in command.get("on_exit", ())),
-            command_environment={
-                _name(name, plan_file): _plain(_text(value, values, plan_file), plan_file)
-                for name, value in command.get("environment", {}).items()
-            },
-            grace_s=_seconds(plan.get("grace_s", DEFAULT_GRACE_S), plan_file),
-            environment=read_environment(door),
-            script=script,
-            argv=argv,
-            shells=_shells(args.get("shell") or "auto", plan_file),
-            forwarding=read_forwarding(args.get("signals"), args.get("signals_to")),
-            on_stop=_on_stop(args.get("on_stop"), plan_file),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as e:
-        raise _unusable(plan_file, f"{type(e).__name__} {e}") from e
+        fields = resolved(document.get("command"), "command", secrets.values)
+        return decode(Command, fields, "command")
+    except BadField as e:
+        raise unusable(file, str(e)) from e
 
 
 def read_environment(door: Door) -> dict[str, str]:
@@ -127,7 +114,7 @@ def read_environment(door: Door) -> dict[str, str]:
     return {name: value.replace("'\\''", "'") for name, value in exports}
 
 
-def read_secrets(door: Door, vault: Vault, *, optional: bool = False) -> dict[str, Any]:
+def read_secrets(door: Door, vault: Vault, *, optional: bool = False) -> Secrets:
     """The content of the secrets file.
 
     Args:
@@ -138,18 +125,13 @@ def read_secrets(door: Door, vault: Vault, *, optional: bool = False) -> dict[st
     Raises:
         PairunError: it is missing, cannot be read, or is of another version.
     """
-    path, text = runtime_file(door.root, SECRETS_FILE), read_file(door, SECRETS_FILE)
-    if text is None and not optional:
-        raise _missing(path)
-    content = {} if text is None else _parsed(path, text)
-    redact, values = content.get("redact", []), content.get("values", {})
-    if not isinstance(redact, list) or not isinstance(values, dict):
-        raise _unusable(path, "'redact' must be a list and 'values' a mapping")
-    if not all(isinstance(text, str) for text in (*redact, *values.values())):
-        raise _unusable(path, "a secret must be text")
+    try:
+        secrets = decode(Secrets, read_document(door, SECRETS_FILE, optional=optional))
+    except BadField as e:
+        raise unusable(runtime_file(door.root, SECRETS_FILE), str(e)) from e
     # The values are whole texts that contain secrets: mask only the secrets in them.
-    vault.add(redact)
-    return content
+    vault.add(secrets.redact)
+    return secrets
 
 
 def hide_job_key(door: Door, vault: Vault) -> None:
@@ -162,16 +144,38 @@ def hide_job_key(door: Door, vault: Vault) -> None:
         vault.add([key.decode("ascii", "replace").strip()])
 
 
-def read_document(door: Door) -> dict[str, Any]:
-    """The runtime plan as plain data.
+def read_document(door: Door, name: str, *, optional: bool = False) -> dict[str, Any]:
+    """The fields of a JSON file in ``runtime.d``, without its schema.
+
+    Args:
+        door: to the shared volume.
+        name: the file's name.
+        optional: treat a missing file as one without fields.
 
     Raises:
-        PairunError: it is missing, cannot be read, or is of another version.
+        PairunError: it is missing, cannot be read, is no JSON, or is of another version.
     """
-    path, text = runtime_file(door.root, PLAN_FILE), read_file(door, PLAN_FILE)
+    path, text = runtime_file(door.root, name), read_file(door, name)
     if text is None:
+        if optional:
+            return {}
         raise _missing(path)
-    return _parsed(path, text)
+    try:
+        return body(parse_json(text), path)
+    except ValueError as e:
+        raise unusable(path, f"it is not complete JSON ({e})") from e
+
+
+def body(document: object, file: str) -> dict[str, Any]:
+    """The fields of a document besides its schema.
+
+    Raises:
+        PairunError: it is of another version.
+    """
+    fields = dict(document) if isinstance(document, dict) else {}
+    if (schema := fields.pop("schema", None)) != SCHEMA:
+        raise unusable(file, f"it has schema {schema}, this pairun reads {SCHEMA}")
+    return fields
 
 
 def read_file(door: Door, name: str) -> bytes | None:
@@ -190,77 +194,49 @@ def read_file(door: Door, name: str) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as e:
-        raise _unusable(path, e.strerror or str(e)) from e
+        raise unusable(path, e.strerror or str(e)) from e
 
 
-def _parsed(path: str, text: bytes) -> dict[str, Any]:
-    try:
-        content = parse_json(text)
-    except ValueError as e:
-        raise _unusable(path, f"it is not complete JSON ({e})") from e
-    schema = content.get("schema") if isinstance(content, dict) else None
-    if schema != SCHEMA:
-        raise _unusable(path, f"it has schema {schema}, this pairun reads {SCHEMA}")
-    return dict(content)
+def resolved(
+    value: Any,
+    where: str,
+    secrets: Mapping[str, str],
+    late: Callable[[object, str], object] | None = None,
+) -> Any:
+    """A part of a plan with the objects that `pairun.handover.planfile` lists replaced.
 
+    Args:
+        value: plain data.
+        where: its place, for messages.
+        secrets: the texts of secrets by name.
+        late: makes a late value of its fields, where such values may be.
 
-def _text(value: object, secrets: Mapping[str, str], plan_file: str) -> str:
-    if isinstance(value, str):
+    Raises:
+        BadField: an object with a special key has other keys, or its secret is unknown.
+    """
+    if isinstance(value, list):
+        return [resolved(v, f"{where}[{n}]", secrets, late) for n, v in enumerate(value)]
+    if not isinstance(value, dict):
         return value
-    if isinstance(value, Mapping) and "$secret" in value:
-        return secrets[value["$secret"]]
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return str(value)
-    raise _unusable(plan_file, "the environment of the user's command depends on a task's result")
-
-
-def _plain(value: object, plan_file: str) -> str:
-    """A text that is valid in an environment (execve(2))."""
-    if not isinstance(value, str) or "\0" in value:
-        raise _unusable(plan_file, "a handler's id or a variable is not text without NUL")
-    return value
-
-
-def _name(value: str, plan_file: str) -> str:
-    if not value or "=" in value:
-        raise _unusable(plan_file, f"{value!r} is not the name of a variable")
-    return _plain(value, plan_file)
-
-
-def _seconds(value: object, plan_file: str) -> float:
-    number = value if isinstance(value, int | float) else -1
-    if not 0 <= number <= sys.float_info.max:
-        raise _unusable(plan_file, "grace_s must be a number of seconds")
-    return float(number)
-
-
-def _shells(asked: object, plan_file: str) -> tuple[str, ...]:
-    if asked in ("bash", "sh"):
-        return (str(asked),)
-    if asked != "auto":
-        raise _unusable(plan_file, "the shell of the user's command depends on a task's result")
-    return ("bash", "sh")
-
-
-def _on_stop(value: object, plan_file: str) -> OnStop | None:
-    try:
-        return read_on_stop(value)
-    except ValueError as e:
-        raise _unusable(plan_file, f"the command's on_stop: {e}") from e
-
-
-def _argv(asked: object, plan_file: str) -> tuple[str, ...]:
-    if asked is None:
-        return ()
-    if (
-        not isinstance(asked, list)
-        or not asked
-        or not all(isinstance(a, str) and "\0" not in a for a in asked)
-    ):
-        raise _unusable(plan_file, "the user's command depends on a task's result")
-    return tuple(asked)
+    special = next((key for key in value if key.startswith("$")), None)
+    if special is not None:
+        if len(value) > 1 or special not in ("$literal", "$secret", "$late"):
+            raise BadField(where, f"not have the field {special!r}")
+        value = value[special]
+        where = where if special == "$literal" else f"{where}.{special}"
+        if special == "$secret":
+            if not isinstance(value, str) or value not in secrets:
+                raise BadField(where, f"be in the secrets file, which has no {value!r}")
+            return Secret(secrets[value])
+        if not isinstance(value, dict):
+            raise BadField(where, "be a mapping")
+    prefix = f"{where}." if where else ""
+    fields = {k: resolved(v, prefix + k, secrets, late) for k, v in value.items()}
+    if special != "$late":
+        return fields
+    if late is None:
+        raise BadField(where, "not depend on a task's result")
+    return late(fields, where)
 
 
 def _missing(path: str) -> PairunError:
@@ -273,7 +249,8 @@ def _missing(path: str) -> PairunError:
     )
 
 
-def _unusable(path: str, why: str) -> PairunError:
+def unusable(path: str, why: str) -> PairunError:
+    """The problem of a file that PID 1 and the executor cannot use."""
     return PairunError(
         Problem("PR702", f"{path} cannot be used: {why}", hint="run the init phase again")
     )

@@ -9,6 +9,7 @@ import json
 import os
 from typing import NamedTuple
 
+from pairun.base.fields import BadField, decode
 from pairun.base.foreignjson import parse_json
 from pairun.base.paths import STOP_NOTE
 from pairun.handover.door import Door
@@ -35,7 +36,8 @@ def read_stop_note(door: Door) -> StopNote | None:
         door: to the shared volume.
     """
     try:
-        note = parse_json(door.read(os.path.join(door.root, STOP_NOTE), _MAX_BYTES))
-        return StopNote(bool(note["by_person"]), str(note["words"])[:_MAX_WORDS])
-    except (OSError, ValueError, KeyError, TypeError):
+        data = door.read(os.path.join(door.root, STOP_NOTE), _MAX_BYTES)
+        note = decode(StopNote, parse_json(data))
+    except (OSError, ValueError, BadField):
         return None
+    return note._replace(words=note.words[:_MAX_WORDS])

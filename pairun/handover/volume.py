@@ -8,24 +8,33 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import attrs
 
+from pairun.base.forwarding import read_forwarding
 from pairun.base.mounts import mount_points
+from pairun.base.onstop import OnStop
 from pairun.base.paths import DEFAULT_PAI_DIR, MOUNTED, PROGRAMS, runtime_file
 from pairun.contract.arguments import build
 from pairun.contract.loading import ModuleFile, plan_loader, planned_source
+from pairun.contract.results import variable_text
 from pairun.errors import PairunError, Problem
 from pairun.handover.barrierscript import BARRIER_FILE, barrier_script
 from pairun.handover.bundle import PROVIDED, find_bundle, find_own_authorities
 from pairun.handover.door import Door
-from pairun.handover.planwriting import SecretStore, dump_plan
+from pairun.handover.planfile import SecretStore, dump_plan
 from pairun.handover.podlogs import prepare_logs
-from pairun.handover.reader import ENVIRONMENT_FILE, PLAN_FILE, SCRIPT_FILE, SECRETS_FILE
+from pairun.handover.reader import (
+    ENVIRONMENT_FILE,
+    PLAN_FILE,
+    SCRIPT_FILE,
+    SECRETS_FILE,
+    Command,
+)
 from pairun.handover.tools import copy_tools, find_tools
 from pairun.module import Secret
-from pairun.plan import USER_COMMAND, Plan, Task
+from pairun.plan import USER_COMMAND, Late, Plan, Task
 
 KEPT = MOUNTED | {"logs", "init.d"}
 """What init neither deletes nor shadows: logs, the platform's mounts, the image's programs."""
@@ -200,15 +209,17 @@ class Volume:
         plan = _with_secrets(plan, {n: v for n, v in variables.items() if isinstance(v, Secret)})
         self._add_tools(plan)
         moved = attrs.evolve(plan, modules=self._copied_modules(plan.modules))
-        document = dump_plan(moved, secrets)
+        task = _command_of(plan)
+        module = None if task is None else _module(plan, task)
+        command = None if task is None or module is None else _command(plan, task, module)
+        document = dump_plan(moved, secrets, command)
         values = secrets.dump()["values"].values()
         for text in redact_used:
             if any(text in value for value in values):
                 secrets.redact(text)
         self._write_secret(SECRETS_FILE, json.dumps(secrets.dump()))
-        command = _command_of(plan)
-        if command is not None:
-            self._write_secret(SCRIPT_FILE, _script(plan, command))
+        if module is not None:
+            self._write_secret(SCRIPT_FILE, module.script_text())
         # Write the plan last: nothing starts while it is missing.
         data = json.dumps(document).encode()
         self._door.write(runtime_file(self.pai_dir, PLAN_FILE), data)
@@ -276,8 +287,14 @@ def _with_secrets(plan: Plan, variables: Mapping[str, Secret]) -> Plan:
     return attrs.evolve(plan, steps=steps)
 
 
-class _Command(Protocol):
+class _UserCommand(Protocol):
     """What the module of the user's command offers beyond a module's methods."""
+
+    argv: list[str] | None
+    shell: str
+    signals: dict[str, Any]
+    signals_to: str
+    on_stop: OnStop | None
 
     def script_text(self) -> str:
         """The text of the file that the shell runs."""
@@ -288,7 +305,34 @@ def _command_of(plan: Plan) -> Task | None:
     return last if isinstance(last, Task) and last.module == USER_COMMAND else None
 
 
-def _script(plan: Plan, command: Task) -> str:
-    module, problems = build(plan_loader(plan.modules)(command.module), command.args)
+def _module(plan: Plan, task: Task) -> _UserCommand:
+    for late in _lates([task.args, task.environment]):
+        why = f"depends on {late.because}: {late.where or late.template}"
+        message = f"the user's command must be known before the run, and {why}"
+        raise PairunError(Problem("PR305", message))
+    module, problems = build(plan_loader(plan.modules)(task.module), task.args)
     assert not problems  # init has checked the plan
-    return cast("_Command", module).script_text()
+    return cast("_UserCommand", module)
+
+
+def _command(plan: Plan, task: Task, module: _UserCommand) -> Command:
+    """What PID 1 runs, ready to start."""
+    given = {n: (v, variable_text(n, v)) for n, v in task.environment.items() if v is not None}
+    return Command(
+        grace_s=plan.grace_s,
+        has_tasks=len(plan.steps) > 1,
+        handlers=tuple(handler.id for handler in task.on_exit),
+        environment={n: Secret(t) if isinstance(v, Secret) else t for n, (v, t) in given.items()},
+        argv=tuple(module.argv or ()),
+        shells=("bash", "sh") if module.shell == "auto" else (module.shell,),
+        forwarding=read_forwarding(module.signals, module.signals_to),
+        on_stop=module.on_stop,
+    )
+
+
+def _lates(value: Any) -> Iterator[Late]:
+    if isinstance(value, Late):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _lates(each)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
-from pairun.base.foreignjson import MAX_BYTES, parse_record
+from pairun.base.fields import BadField, decode
+from pairun.base.foreignjson import MAX_BYTES, parse_json
 from pairun.base.system import BUNDLED
 
-Answer = dict[str, Any]
+T = TypeVar("T")
 
 
 def own_command(*args: str) -> list[str]:
@@ -33,95 +35,41 @@ class State(NamedTuple):
     Attributes:
         outcome: success, failure or signal.
         exit_code: the phase's, unless the outcome is success.
-        script_code: exit code of the plugin's script that failed the phase, or None.
         message: the reason, in one sentence.
+        script_code: exit code of the plugin's script that failed the phase, or None.
         registered: ids of the exit handlers that must run.
+        results: of the tasks, for the exit handlers.
         environment: the variables that tasks exported; None removes one.
-        raw: the complete answer, for the process that runs the handlers.
+        secrets: the secrets that tasks have learned.
     """
 
-    outcome: str
+    outcome: Literal["success", "failure", "signal"]
     exit_code: int
-    script_code: int | None
-    message: str
-    registered: tuple[str, ...]
-    environment: dict[str, str | None]
-    raw: Answer
-
-    @classmethod
-    def of(cls, answer: Answer | None, message: str = "the tasks left no result") -> State:
-        """Read the state from an answer; a missing or invalid answer counts as failure.
-
-        Args:
-            answer: what the process wrote, or None.
-            message: the reason if it wrote nothing.
-        """
-        broken: Answer = {
-            "outcome": "failure",
-            "exit_code": 255,
-            "message": message,
-            "registered": [],
-            "results": {},
-            "environment": {},
-        }
-        raw = broken if answer is None else answer
-        try:
-            return cls(
-                str(raw["outcome"]),
-                int(raw["exit_code"]),
-                script_code_of(raw),
-                str(raw.get("message", "")),
-                tuple(raw["registered"]),
-                dict(raw["environment"]),
-                raw,
-            )
-        except (KeyError, TypeError, ValueError):
-            return cls.of(broken)
-
-    @classmethod
-    def nothing_ran(cls) -> State:
-        """The state if there are no tasks before the command."""
-        success = {"outcome": "success", "exit_code": 0}
-        return cls.of({**success, "registered": [], "results": {}, "environment": {}})
+    message: str = ""
+    script_code: int | None = None
+    registered: tuple[str, ...] = ()
+    results: Mapping[str, Any] = {}
+    environment: Mapping[str, str | None] = {}
+    secrets: tuple[str, ...] = ()
 
 
-class FailedHandler(NamedTuple):
-    """An exit handler that may fail the phase and failed.
+class HandlersEnd(NamedTuple):
+    """The end of the exit handlers.
 
     Attributes:
-        script_code: of the plugin script that it ran, or None.
+        failed: whether one failed that may fail the phase.
+        script_code: exit code of the plugin's script that it ran, or None.
+        message: the reason, in one sentence.
+        secrets: the secrets that handlers have learned.
     """
 
-    script_code: int | None
-
-    @classmethod
-    def of(cls, answer: Answer) -> FailedHandler | None:
-        """The failed handler in an answer; None if there is none."""
-        if not answer.get("failed", True):
-            return None
-        try:
-            return cls(script_code_of(answer))
-        except (TypeError, ValueError):
-            return cls(None)
+    failed: bool
+    script_code: int | None = None
+    message: str = ""
+    secrets: tuple[str, ...] = ()
 
 
-def secrets_of(answer: Answer) -> list[str]:
-    """The secrets that tasks have learned; ignores values that are not texts."""
-    secrets = answer.get("secrets")
-    return [text for text in secrets if isinstance(text, str)] if isinstance(secrets, list) else []
-
-
-def script_code_of(answer: Answer) -> int | None:
-    """The exit code of the plugin script that failed; None if none did.
-
-    Raises:
-        TypeError, ValueError: it is not a number.
-    """
-    code = answer.get("script_code")
-    return None if code is None else int(code)
-
-
-class Letter:
+class MemoryFile:
     """A memory file that a child inherits; leaving the ``with`` block closes our descriptor.
 
     Args:
@@ -131,7 +79,7 @@ class Letter:
         OSError: file descriptors or memory ran out.
     """
 
-    def __init__(self, content: Answer | None = None) -> None:
+    def __init__(self, content: Mapping[str, Any] | None = None) -> None:
         self.fd = os.memfd_create("pairun")
         try:
             os.set_inheritable(self.fd, True)
@@ -149,13 +97,15 @@ class Letter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def read(self) -> Answer | None:
-        """Read what the child wrote, and close the file; None if it is incomplete."""
+    def read(self, kind: type[T]) -> T | None:
+        """Read the record that the child wrote, and close the file; None if it wrote no such record."""
         try:
             os.lseek(self.fd, 0, os.SEEK_SET)
             with open(self.fd, "rb", closefd=False) as f:
                 # `read` allocates what it is asked for.
-                return parse_record(f.read(min(os.fstat(self.fd).st_size, MAX_BYTES)))
+                return decode(kind, parse_json(f.read(min(os.fstat(self.fd).st_size, MAX_BYTES))))
+        except (ValueError, BadField):
+            return None
         finally:
             self.close()
 

@@ -11,7 +11,7 @@ from pairun.base.forwarding import NOTHING
 from pairun.base.grace import Grace
 from pairun.base.paths import DIAGNOSIS_FILE, log_dir, runtime_file
 from pairun.handover.door import Door
-from pairun.runtime.children import Letter, own_command
+from pairun.runtime.children import MemoryFile, own_command
 from pairun.runtime.exitmatching import EXIT_SPEC_FILE, NO_MATCH
 from pairun.runtime.memory import oom_kills
 from pairun.runtime.supervisor import Supervisor
@@ -143,22 +143,18 @@ class Ending:
             return own_s if grace_s is None else min(own_s, grace_s)
 
         try:
-            answer = Letter()
-            with Letter(question._asdict()) as asked:
+            answer = MemoryFile()
+            with MemoryFile(question._asdict()) as asked:
                 letters = ("--state-in", str(asked.fd), "--state-out", str(answer.fd))
                 child = self._supervisor.start(own_command("summary", *letters), self._env)
         except OSError as e:
             self._say(f"the exit summary could not be started: {e.strerror}")
             return None
         status = self._supervisor.wait(child, left_s, forwarding=NOTHING)
-        content = answer.read()
-        try:
-            return None if content is None else Answer(**content)
-        except TypeError:
-            return None
-        finally:
-            if content is None:
-                self._say(f"the exit summary exited with {status}; using the short one")
+        summary = answer.read(Answer)
+        if summary is None:
+            self._say(f"the exit summary exited with {status}; using the short one")
+        return summary
 
     def _report_oom_kills(self) -> None:
         if count := self._oom_kills():

@@ -170,7 +170,7 @@ class Answer(NamedTuple):
 
     exit_code: int
     message: str
-    stopped: list[str]
+    stopped: Sequence[str]
     diagnosis: Mapping[str, Any] | None = None
     diagnosis_lines: Sequence[str] = ()
     code_file: str = ""

@@ -16,7 +16,7 @@ from pairun.base.forwarding import TO_HANDLERS, TO_TASKS
 from pairun.base.grace import VARIABLE, Grace
 from pairun.base.onstop import INTERRUPTED, INTERRUPTED_CODE, OnStop, read_on_stop
 from pairun.base.onstop import VARIABLE as ON_STOP
-from pairun.base.paths import PROGRAMS, journal_file, log_dir
+from pairun.base.paths import PROGRAMS, journal_file, log_dir, runtime_file
 from pairun.base.processes import adopt_orphans
 from pairun.base.signals import STOP_SIGNALS
 from pairun.errors import PairunError, render
@@ -24,9 +24,9 @@ from pairun.handover.door import Door
 from pairun.handover.journal import Journal
 from pairun.handover.logfile import VARIABLE as LOG_VARIABLE
 from pairun.handover.logjournal import LogJournal
-from pairun.handover.reader import Inputs, read_inputs
+from pairun.handover.reader import SCRIPT_FILE, Command, read_command, read_environment
 from pairun.handover.stopnote import read_stop_note
-from pairun.runtime.children import FailedHandler, Letter, State, own_command, secrets_of
+from pairun.runtime.children import HandlersEnd, MemoryFile, State, own_command
 from pairun.runtime.ending import Ending
 from pairun.runtime.logs import LOG_PIPE, Logs
 from pairun.runtime.peerserver import serve_peers
@@ -42,6 +42,7 @@ from pairun.runtime.restarts import VARIABLE as RESTARTS
 from pairun.runtime.restarts import count_restart
 from pairun.runtime.supervisor import Supervisor, block_signals
 from pairun.runtime.workingdirectory import WorkingDirectory
+from pairun.secrets.secret import reveal
 from pairun.secrets.vault import Vault
 
 UNUSABLE = 1
@@ -71,10 +72,10 @@ def main(pai_dir: str, vault: Vault, command: Sequence[str] = ()) -> int:
         pai_dir = os.path.abspath(pai_dir)
         with sparing():
             pass
-        inputs = read_inputs(pai_dir, vault)
+        ready = read_command(Door(pai_dir), vault)
         if command:
-            inputs = inputs._replace(argv=tuple(command))
-        phase = RuntimePhase(pai_dir, inputs, vault, os.environ)
+            ready = ready._replace(argv=tuple(command))
+        phase = RuntimePhase(pai_dir, ready, vault, os.environ)
     except (PairunError, OSError, MemoryError) as e:
         what = "the runtime phase cannot be started"
         problems = e.problems if isinstance(e, PairunError) else [too_low_limit(what, e)]
@@ -99,20 +100,22 @@ class RuntimePhase:
 
     Args:
         pai_dir: path of the shared volume.
-        inputs: what init wrote to the volume.
+        command: what init wrote for PID 1.
         vault: masks all output.
         environ: the container's environment.
     """
 
     def __init__(
-        self, pai_dir: str, inputs: Inputs, vault: Vault, environ: os._Environ[str]
+        self, pai_dir: str, command: Command, vault: Vault, environ: os._Environ[str]
     ) -> None:
         self._pai_dir = pai_dir
         self._door = Door(pai_dir)
-        self._inputs = inputs
+        self._command = command
+        self._script = runtime_file(pai_dir, SCRIPT_FILE)
         self._vault = vault
         self._directory = WorkingDirectory(self.say)
-        self.env = {**environ, **inputs.environment, "PAI_WORK_DIR": self._directory.path}
+        variables = read_environment(self._door)
+        self.env = {**environ, **variables, "PAI_WORK_DIR": self._directory.path}
         if path := self.env.get("PATH"):
             # Last, so that the image's programs win.
             self.env["PATH"] = f"{path}:{os.path.join(pai_dir, PROGRAMS)}"
@@ -159,11 +162,11 @@ class RuntimePhase:
                 is_final=self._interrupted,
             )
         if state.registered:
-            failed = self._run_handlers(state, event, code, message)
-            if failed is not None and code == 0:
+            after = self._run_handlers(state, event, code, message)
+            if after.failed and code == 0:
                 self.say(f"an exit handler failed: the exit code is {INTERNAL} instead of 0")
                 event, code, message = "failure", INTERNAL, "an exit handler failed"
-                self._ending.begin(code, of_command=False, script_code=failed.script_code)
+                self._ending.begin(code, of_command=False, script_code=after.script_code)
         if code != 0:
             self._code = code = self._summarised(code)
         self._record_end(event, code, message)
@@ -176,7 +179,7 @@ class RuntimePhase:
         if self._child is not None and self._code is None:
             with contextlib.suppress(Exception):
                 code = self._supervisor.wait(
-                    self._child, self._grace.for_command_s, forwarding=self._inputs.forwarding
+                    self._child, self._grace.for_command_s, forwarding=self._command.forwarding
                 )
         with contextlib.suppress(Exception):
             self._record_end("failure", code, "an error of pairun's own")
@@ -187,7 +190,7 @@ class RuntimePhase:
     def _summarised(self, code: int) -> int:
         """Write the termination message; returns the container's exit code."""
         self._logs.complete(self._left_for_logs)
-        replaced = self._ending.finish("" if self._inputs.argv else self._inputs.script)
+        replaced = self._ending.finish("" if self._command.argv else self._script)
         if self._ending.diagnosis is not None:
             self._record("diagnosis", **self._ending.diagnosis)
         if replaced != code:
@@ -245,11 +248,11 @@ class RuntimePhase:
 
     def _run_tasks(self) -> State:
         self._logs.note("[INFO] Starting to exec precommands")
-        if not self._inputs.steps_before:
+        if not self._command.has_tasks:
             self._record("phase_begin", phase="runtime", pairun=pairun.__version__, tasks=1)
-            return State.nothing_ran()
+            return State("success", 0)
         try:
-            answer = Letter()
+            answer = MemoryFile()
             argv = own_command(
                 "tasks", self._pai_dir, "--part", "tasks", "--state-out", str(answer.fd)
             )
@@ -258,17 +261,17 @@ class RuntimePhase:
         except OSError as e:
             problem = too_low_limit("the process of the tasks cannot be started", e)
             self._logs.say(problem.message, render(problem) + "\n")
-            return State.of(None, problem.message)
+            return State("failure", INTERNAL, problem.message)
         status = self._supervisor.wait(child, self._grace.for_command_s, forwarding=TO_TASKS)
         self._logs.settle()
-        content = answer.read()
+        state = answer.read(State)
         if status != 0:
-            result = "" if content is not None else " without a result"
+            result = "" if state is not None else " without a result"
             self.say(f"the process of the tasks exited with {status}{result}")
-        self._vault.add(secrets_of(content or {}))
-        if content is None:
-            return State.of(None, f"the process of the tasks exited with {_status(status)}")
-        state = State.of(content)
+        if state is None:
+            message = f"the process of the tasks exited with {_status(status)}"
+            return State("failure", INTERNAL, message)
+        self._vault.add(state.secrets)
         if state.outcome == "failure" and self._logs.discards_tasks:
             self.say(state.message)
         return state
@@ -283,11 +286,8 @@ class RuntimePhase:
 
     def _with_handlers_of_command(self, state: State) -> State:
         """Add the command's exit handlers to the state."""
-        added = [h for h in self._inputs.handlers if h not in state.registered]
-        registered = (*state.registered, *added)
-        return state._replace(
-            registered=registered, raw={**state.raw, "registered": list(registered)}
-        )
+        added = [h for h in self._command.handlers if h not in state.registered]
+        return state._replace(registered=(*state.registered, *added))
 
     def _run_command(self, state: State) -> tuple[str, int, str]:
         """Run the command; returns the event for exit handlers, the exit code, and a message."""
@@ -296,7 +296,7 @@ class RuntimePhase:
                 self.env.pop(name, None)
             else:
                 self.env[name] = value
-        env = {**self.env, **self._inputs.command_environment}
+        env = {**self.env, **{n: reveal(v) for n, v in self._command.environment.items()}}
         try:
             with self._directory.entered():
                 argv = self._argv(env)
@@ -306,7 +306,7 @@ class RuntimePhase:
         self._logs.note("[INFO] Precommands finished")
         self._logs.note("[INFO] USER COMMAND START")
         # the program's arguments may contain the user's secrets
-        shown = self._inputs.argv[:1] or (os.path.basename(argv[0]), argv[1])
+        shown = self._command.argv[:1] or (os.path.basename(argv[0]), argv[1])
         self.say(f"starting the command: {' '.join(shown)}")
         try:
             self._child = self._supervisor.start(argv, env, streams=self._logs.user_streams())
@@ -316,7 +316,7 @@ class RuntimePhase:
             self._logs.command_started()
         self._record("command_begin")
         self._show_journal()
-        forwarding = self._inputs.forwarding
+        forwarding = self._command.forwarding
         code = self._supervisor.wait(self._child, self._grace.for_command_s, forwarding=forwarding)
         self._interrupted = code == 0 and self._is_interrupted()
         self._code = INTERRUPTED_CODE if self._interrupted else code
@@ -348,7 +348,7 @@ class RuntimePhase:
         """
         if not self._supervisor.terminated_from_outside:
             return False
-        return (self._inputs.on_stop or self._on_stop_of_container()) == INTERRUPTED
+        return (self._command.on_stop or self._on_stop_of_container()) == INTERRUPTED
 
     def _on_stop_of_container(self) -> OnStop | None:
         try:
@@ -358,25 +358,23 @@ class RuntimePhase:
             return None
 
     def _argv(self, env: dict[str, str]) -> list[str]:
-        if self._inputs.argv:
-            program, *rest = self._inputs.argv
+        if self._command.argv:
+            program, *rest = self._command.argv
             return [find_program(env, program), *rest]
-        return [find_shell(env, self._inputs.shells), self._inputs.script]
+        return [find_shell(env, self._command.shells), self._script]
 
     # --- after the command ---
 
-    def _run_handlers(
-        self, state: State, event: str, code: int, message: str
-    ) -> FailedHandler | None:
-        """Run the exit handlers; returns the first failed one that may fail the phase, or None."""
+    def _run_handlers(self, state: State, event: str, code: int, message: str) -> HandlersEnd:
+        """Run the exit handlers."""
         asked = {
             "event": event, "exit_code": code, "message": message,
             "deadline_s": self._grace.for_handlers_s(),
-            "asked_at": time.monotonic(), "state": state.raw,
+            "asked_at": time.monotonic(), "state": state._asdict(),
         }  # fmt: skip
         try:
-            answer = Letter()
-            with Letter(asked) as question:
+            answer = MemoryFile()
+            with MemoryFile(asked) as question:
                 argv = own_command(
                     "tasks", self._pai_dir, "--part", "handlers",
                     "--state-in", str(question.fd), "--state-out", str(answer.fd),
@@ -385,28 +383,28 @@ class RuntimePhase:
                 child = self._supervisor.start(argv, self.env, held=STOP_SIGNALS, streams=streams)
         except OSError as e:
             self.say(f"the exit handlers could not be started: {e.strerror}")
-            return FailedHandler(None)
+            return HandlersEnd(failed=True)
         status = self._supervisor.wait(child, self._grace.for_handlers_s, forwarding=TO_HANDLERS)
-        content = answer.read()
-        if content is None:
+        after = answer.read(HandlersEnd)
+        if after is None:
             self.say(f"the process of the exit handlers exited with {status} without a result")
-            return FailedHandler(None)
-        self._vault.add(secrets_of(content))
-        return FailedHandler.of(content)
+            return HandlersEnd(failed=True)
+        self._vault.add(after.secrets)
+        return after
 
     # --- the rest ---
 
     def _grace_s(self) -> float:
         text = self.env.get(VARIABLE)
         if not text:
-            return self._inputs.grace_s
+            return self._command.grace_s
         seconds = parse_seconds(text)
         if seconds is None:
             self.say(
                 f"{VARIABLE}={text!r} is not a duration like 30s; "
-                f"using the plan's {self._inputs.grace_s:g} s"
+                f"using the plan's {self._command.grace_s:g} s"
             )
-            return self._inputs.grace_s
+            return self._command.grace_s
         return seconds
 
 

@@ -22,7 +22,7 @@ from pairun.executor.phase import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
 from pairun.executor.shared import Shared
 from pairun.handover.door import Door
 from pairun.handover.journal import Journal
-from pairun.handover.planreading import read_plan
+from pairun.handover.planfile import read_plan
 from pairun.plan import USER_COMMAND, Late, Peers, Plan, Task
 from pairun.report.console import Console
 from pairun.secrets.vault import Vault

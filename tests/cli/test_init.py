@@ -20,7 +20,7 @@ from pairun.formats.jsyaml import JS
 from pairun.handover.journal import read_journal
 from pairun.handover.logjournal import VARIABLE as LOG_JOURNAL
 from pairun.handover.logjournal import read_log
-from pairun.handover.planreading import load_plan
+from pairun.handover.planfile import read_plan
 from pairun.init.podplans import PodPlans
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
@@ -207,8 +207,7 @@ def test_the_handover_can_be_read(init: Init) -> None:
     """The plan loads with its secrets, the command is as the job wrote it, peers are known."""
     assert init.run()[0] == 0
     files = init.volume / "runtime.d"
-    secrets = json.loads((files / "secrets.json").read_text())
-    plan = load_plan(json.loads((files / "plan.json").read_text()), secrets, "plan.json")
+    plan = read_plan(str(init.volume), Vault())
     assert plan.phase == "runtime"
     assert [t.id for t in plan.tasks()][-1] == "user_command"
     script = (files / "user.sh").read_text()

@@ -22,7 +22,7 @@ from pairun.executor.phase import Executor, PhaseOutcome
 from pairun.executor.shared import Shared
 from pairun.handover.door import Door
 from pairun.handover.journal import Journal, read_journal
-from pairun.handover.planwriting import SecretStore, dump_plan
+from pairun.handover.planfile import SecretStore, dump_plan
 from pairun.plan import Group, Late, Peers, Plan, Step, Task
 from pairun.report.console import Console
 from pairun.secrets.vault import Vault

@@ -10,21 +10,23 @@ import os
 import sys
 from typing import Any
 
+from pairun.base.fields import decode
 from pairun.contract.loading import plan_loader
 from pairun.executor.phase import Executor
 from pairun.executor.shared import Shared
 from pairun.handover.door import Door
 from pairun.handover.journal import Journal
-from pairun.handover.planreading import load_plan
+from pairun.handover.planfile import load_plan
+from pairun.handover.reader import Secrets, body
 from pairun.report.console import Console
 from pairun.secrets.vault import Vault
 
 folder = sys.argv[1]
 with open(os.path.join(folder, "plan.json"), encoding="utf-8") as file:
     document = json.load(file)
-secrets = document.pop("secrets")
-plan = load_plan(document, secrets, "plan.json")
-vault = Vault(secrets["redact"])
+secrets = decode(Secrets, body(document.pop("secrets"), "secrets.json"))
+plan = load_plan(body(document, "plan.json"), secrets, "plan.json")
+vault = Vault(secrets.redact)
 console = Console(sys.stdout, vault)
 path = os.path.join(folder, "journal.jsonl")
 journal = Journal(Door(folder), path, vault.record, console.say)

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import pytest
 
-from pairun.contract.results import Report, checked_report, failure
+from pairun.contract.results import Report, checked, failure
 from pairun.errors import PairunError, Problem
 from pairun.executor.phase import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
 from pairun.executor.shared import Shared
@@ -87,7 +87,7 @@ class PlayedAttempt:
         if self.what in KINDS:
             kind: Any = self.what
             return failure("x", kind, "user")
-        return checked_report({"outcome": self.what, "message": "x"})
+        return checked(Report, {"outcome": self.what, "message": "x"})
 
 
 # --- plans ------------------------------------------------------------------------------------------

@@ -8,18 +8,21 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pytest
 
+from pairun.base.forwarding import Forwarding, Step
 from pairun.contract.loading import ModuleFile
 from pairun.contract.sources import built_in_modules
 from pairun.errors import PairunError
 from pairun.handover.door import Door
-from pairun.handover.planreading import read_plan
-from pairun.handover.reader import read_environment, read_inputs
+from pairun.handover.planfile import read_plan
+from pairun.handover.reader import Command, read_command, read_environment
 from pairun.handover.volume import Volume
 from pairun.module import Secret
-from pairun.plan import Plan, Task
+from pairun.plan import Late, Plan, Task
 from pairun.secrets.vault import Vault
 
 UID = "12345"
@@ -83,16 +86,50 @@ def test_the_handover_is_read_back(root: Path) -> None:
     volume(root).hand_over(plan(), ["s3cret-token"], {"A": "it's", "B": Secret("s3cret-token 2")})
     text = (root / "runtime.d/plan.json").read_text()
     assert "s3cret-token" not in text
-    inputs = read_inputs(str(root), Vault())
-    assert inputs.argv == ("train", "--fast")
-    assert inputs.command_environment == {
-        "TOKEN": "s3cret-token", "SHOWN": "yes", "B": "s3cret-token 2",
-    }  # fmt: skip
-    assert inputs.environment == {"A": "it's"}
+    door = Door(str(root))
+    assert read_command(door, Vault()) == Command(
+        grace_s=30.0, argv=("train", "--fast"),
+        environment={"TOKEN": Secret("s3cret-token"), "SHOWN": "yes", "B": Secret("s3cret-token 2")},
+    )  # fmt: skip
+    assert read_environment(door) == {"A": "it's"}
     vault = Vault()
     decoded = read_plan(str(root), vault)
     assert decoded.steps[-1].environment["TOKEN"] == Secret("s3cret-token")  # type: ignore[union-attr]
     assert vault.text("a s3cret-token b") == "a ****** b"
+
+
+def test_what_pid_1_runs_is_ready_to_use(root: Path) -> None:
+    """Signals, shells and variables are as PID 1 needs them; what surrounds the command is known."""
+    args = {
+        "script": "train", "shell": "sh", "on_stop": "interrupted", "signals_to": "process",
+        "signals": {"SIGTERM": ["SIGUSR1", "2s", "SIGTERM"], "SIGHUP": []},
+    }  # fmt: skip
+    handler = Task(id="undo", name="Undo", module="user_command", args={}, events=("success",))
+    (command,) = plan().steps
+    assert isinstance(command, Task)
+    environment = {"N": 3, "B": True, "NONE": None}
+    command = attrs.evolve(command, args=args, environment=environment, on_exit=(handler,))
+    volume(root).hand_over(attrs.evolve(plan(), steps=(handler, command), grace_s=7.0), [])
+    assert read_command(Door(str(root)), Vault()) == Command(
+        grace_s=7.0, has_tasks=True, handlers=("undo",), environment={"N": "3", "B": "true"},
+        shells=("sh",), on_stop="interrupted",
+        forwarding=Forwarding(
+            to_group=False, rewrite={15: (Step(0.0, 10), Step(2.0, 15)), 1: ()}
+        ),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("part", ["args", "environment"])
+def test_a_command_that_depends_on_a_result(root: Path, part: str) -> None:
+    """PID 1 resolves nothing, so init refuses the command and names what it depends on."""
+    late = Late(template="{{ results.a }}", because="the results of tasks before it", where="p:3")
+    (command,) = plan().steps
+    assert isinstance(command, Task)
+    changes: dict[str, Any] = {part: {"argv": ["a", {"b": late}]}}
+    command = attrs.evolve(command, **changes)
+    with pytest.raises(PairunError, match="depends on the results of tasks before it: p:3") as e:
+        volume(root).hand_over(attrs.evolve(plan(), steps=(command,)), [])
+    assert [p.id for p in e.value.problems] == ["PR305"]
 
 
 def test_a_program_that_the_platform_mounts_is_not_copied(root: Path, tmp_path: Path) -> None:

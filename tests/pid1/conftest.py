@@ -18,7 +18,9 @@ from typing import Any
 
 import pytest
 
+from pairun.base.forwarding import read_forwarding
 from pairun.base.paths import PLAIN_FILES
+from pairun.handover.reader import SCHEMA
 from tests.doors import DoorWatch
 
 HERE = pathlib.Path(__file__).parent
@@ -56,12 +58,8 @@ class Volume:
         self.files.mkdir(parents=True)
         (root / "run").mkdir()
         self.plan: dict[str, Any] = {
-            "schema": 1,
-            "pairun": "0",
-            "phase": "runtime",
-            "grace_s": 10.0,
-            "modules": {},
-            "context": {},
+            "schema": SCHEMA,
+            "command": {"grace_s": 10.0},
             "steps": [{"id": "user_command", "name": "The command", "module": "user_command"}],
         }
         self.env(PAI_TASK_INDEX="0")
@@ -83,13 +81,20 @@ class Volume:
 
     def args(self, **args: Any) -> None:
         """Give the command's task arguments."""
-        self.plan["steps"][-1]["args"] = args
+        command = self.plan["command"]
+        forwarding = read_forwarding(args.pop("signals", None), args.pop("signals_to", None))
+        rewrite = {n: [s._asdict() for s in steps] for n, steps in forwarding.rewrite.items()}
+        command["forwarding"] = {"to_group": forwarding.to_group, "rewrite": rewrite}
+        if "shell" in args:
+            command["shells"] = [args.pop("shell")]
+        command.update(args)
         self.save()
 
     def tasks(self, **wanted: Any) -> None:
         """Let a task come before the command, and say what the stand-in does."""
         if len(self.plan["steps"]) == 1:
             self.plan["steps"].insert(0, {"id": "a", "name": "A task", "module": "cmd"})
+            self.plan["command"]["has_tasks"] = True
         self.save()
         (self.root / "fake.json").write_text(json.dumps(wanted))
 

@@ -103,8 +103,7 @@ def test_shell_that_cannot_start(volume: Any, start: Any, tmp_path: Any) -> None
 
 def test_shell_of_the_plan(volume: Any, start: Any) -> None:
     """A plan may ask for one shell; the other one is not taken in its place."""
-    volume.plan["steps"][-1]["args"] = {"shell": "sh"}
-    volume.save()
+    volume.args(shell="sh")
     volume.command("cat /proc/$$/comm")
     running = start()
     assert running.end() == 0
@@ -116,10 +115,10 @@ def test_shell_of_the_plan(volume: Any, start: Any) -> None:
     [
         (None, "PR704"),
         ("", "PR702"),
-        ('{"schema": 1, "st', "PR702"),
-        ('{"schema": 99, "steps": []}', "PR702"),
-        ('{"schema": 1, "steps": []}', "PR702"),
-        ('{"schema": 1, "steps": [{"module": "cmd"}]}', "PR702"),
+        ('{"schema": 2, "st', "PR702"),
+        ('{"schema": 1, "command": {"grace_s": 1}}', "PR702"),
+        ('{"schema": 2, "steps": []}', "PR702"),
+        ('{"schema": 2, "command": {"grace_s": "1s"}}', "PR702"),
         ("[]", "PR702"),
     ],
 )
@@ -137,7 +136,7 @@ def test_unusable_plan(volume: Any, start: Any, content: str | None, id_: str) -
 def test_the_last_line_before_a_pause_is_whole(volume: Any, start: Any) -> None:
     """A line whose end may start a secret is shown in a pause of the output, not at its end."""
     (volume.files / "secrets.json").write_text(
-        json.dumps({"schema": 1, "values": {}, "redact": ["secret"]})
+        json.dumps({"schema": 2, "values": {}, "redact": ["secret"]})
     )
     volume.command("echo /data/checkpoints/last-checkpoint-s; exec sleep 600")
     running = start()
@@ -149,7 +148,7 @@ def test_the_last_line_before_a_pause_is_whole(volume: Any, start: Any) -> None:
 def test_secrets_stay_out_of_our_lines(volume: Any, start: Any) -> None:
     """What init marked as secret is masked in every line that PID 1 itself writes."""
     (volume.files / "secrets.json").write_text(
-        '{"schema": 1, "values": {"s1": "echo hunter2hunter2"}, "redact": ["hunter2hunter2", "tango-mango"]}'
+        '{"schema": 2, "values": {"s1": "echo hunter2hunter2"}, "redact": ["hunter2hunter2", "tango-mango"]}'
     )
     volume.command("exit 0")
     running = start(PAIRUN_GRACE="hunter2hunter2 tango-mango")

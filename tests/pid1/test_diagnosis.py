@@ -226,7 +226,7 @@ def test_rules_that_cannot_be_read_cost_nothing_else(
 
 def test_a_command_is_masked_before_it_is_cut(volume: Any, start: Any, rules: Rules) -> None:
     """A part of a secret, at the end of a long command or in a line of its own, is not shown."""
-    secrets = {"schema": 1, "values": {}, "redact": ["hunter22hunter22", "hunt1 \\\n hunt2"]}
+    secrets = {"schema": 2, "values": {}, "redact": ["hunter22hunter22", "hunt1 \\\n hunt2"]}
     (rules.volume.files / "secrets.json").write_text(json.dumps(secrets))
     volume.command(
         f"{ERREXIT}test {'x' * 47} = hunter22hunter22 -a y\ntest 'hunt1 \\\n hunt2' = y\n"
@@ -240,7 +240,7 @@ def test_a_command_is_masked_before_it_is_cut(volume: Any, start: Any, rules: Ru
 
 def test_a_secret_is_no_evidence(volume: Any, start: Any, rules: Rules) -> None:
     """What no log may show is in no reason either."""
-    secrets = {"schema": 1, "values": {}, "redact": ["hunter22"]}
+    secrets = {"schema": 2, "values": {}, "redact": ["hunter22"]}
     (rules.volume.files / "secrets.json").write_text(json.dumps(secrets))
     volume.command("echo \"ModuleNotFoundError: No module named 'hunter22'\" >&2; exit 1")
     run = start(**rules.env)

@@ -61,7 +61,7 @@ def test_as_soon_as_nothing_is_left(
     volume: Any, start: Any, print_signals: str, waits_for_ever: dict[str, str]
 ) -> None:
     """What ends early is not waited for: neither the grace time nor a drain is slept through."""
-    volume.plan["grace_s"] = 600.0
+    volume.plan["command"]["grace_s"] = 600.0
     volume.save()
     volume.command(f"{print_signals} SIGTERM & {print_signals} SIGTERM & wait")
     running = start(**waits_for_ever)

@@ -106,7 +106,7 @@ def test_a_stop(volume: Any, start: Any) -> None:
 
 def test_secrets_are_masked(volume: Any, start: Any) -> None:
     """PID 1's records go through the same mask as everybody's."""
-    secrets = {"schema": 1, "values": {}, "redact": ["not work"]}
+    secrets = {"schema": 2, "values": {}, "redact": ["not work"]}
     (volume.files / "secrets.json").write_text(json.dumps(secrets))
     volume.tasks(tasks=_state(outcome="failure", exit_code=3, message="a: it did not work"))
     volume.command("exit 0")

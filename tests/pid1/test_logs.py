@@ -484,7 +484,7 @@ def test_secrets_are_masked_everywhere(
 ) -> None:
     """A secret reaches no stream and no file, however its writer cuts it."""
     (volume.files / "secrets.json").write_text(
-        json.dumps({"schema": 1, "values": {}, "redact": ["hunter2hunter2"]})
+        json.dumps({"schema": 2, "values": {}, "redact": ["hunter2hunter2"]})
     )
     program = tmp_path / "print.py"
     program.write_text(
@@ -610,7 +610,7 @@ def test_without_a_pipe_its_lines_are_dropped(volume: Any, start: Any) -> None:
 def test_a_pump_that_fails(volume: Any, folder: pathlib.Path, launch: Launch, patch: str) -> None:
     """A fault of ours in a pump costs files; the stream goes on, secrets masked, and it is said."""
     (volume.files / "secrets.json").write_text(
-        json.dumps({"schema": 1, "values": {}, "redact": ["hunter2hunter2"]})
+        json.dumps({"schema": 2, "values": {}, "redact": ["hunter2hunter2"]})
     )
     volume.command("echo one hunter2hunter2; sleep 0.2; echo two; exit 5")
     phase = launch(TEST_PATCH=patch)
@@ -625,7 +625,7 @@ SPLIT = "SENT\\033[31mINEL\\033[0mraw7391"
 def test_a_secret_that_colours_split(volume: Any, folder: pathlib.Path, launch: Launch) -> None:
     """Neither a stream, a log nor the termination message shows it; colours stay in streams."""
     (volume.files / "secrets.json").write_text(
-        json.dumps({"schema": 1, "values": {}, "redact": ["SENTINELraw7391"]})
+        json.dumps({"schema": 2, "values": {}, "redact": ["SENTINELraw7391"]})
     )
     volume.command(f"printf 'a {SPLIT} b\\n'; printf 'c {SPLIT} d\\n' >&2; exit 5")
     phase = launch()
@@ -653,7 +653,7 @@ def test_what_cannot_be_masked_is_discarded(
 ) -> None:
     """Without a thread or memory to mask secrets, output is discarded, and the job goes on."""
     (volume.files / "secrets.json").write_text(
-        json.dumps({"schema": 1, "values": {}, "redact": ["hunter2hunter2"]})
+        json.dumps({"schema": 2, "values": {}, "redact": ["hunter2hunter2"]})
     )
     volume.command("echo one hunter2hunter2; echo two hunter2hunter2 >&2 && exit 5")
     phase = launch(TEST_PATCH=patch)

@@ -41,7 +41,7 @@ def test_pid_1_stands_on_its_own_rooms_and_the_standard_library(
     volume.tasks(tasks=succeeded)
     volume.command("echo MemoryError; exit 7\n")
     (volume.files / "secrets.json").write_text(
-        '{"schema": 1, "values": {}, "redact": ["Sesame-1234"]}'
+        '{"schema": 2, "values": {}, "redact": ["Sesame-1234"]}'
     )
     listed = tmp_path / "modules.json"
     ended = subprocess.run(

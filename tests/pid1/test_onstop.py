@@ -94,12 +94,3 @@ def test_an_exit_spec_does_not_hide_the_interruption(volume: Any, in_namespace: 
     running.line("ready")
     running.signal(signal.SIGTERM)
     assert running.end() == 143
-
-
-def test_a_value_that_depends_on_a_result(volume: Any, start: Any) -> None:
-    """PID 1 cannot work it out, and says so before anything ran."""
-    volume.args(on_stop={"$late": "results.a"})
-    volume.command("true")
-    running = start()
-    assert running.end() == 1
-    assert any("on_stop" in line for line in running.lines)

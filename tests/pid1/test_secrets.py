@@ -14,7 +14,7 @@ def test_what_programs_make_of_secrets(volume: Any, start: Any, tmp_path: pathli
     """Trimmed, split, joined, in every form: the stream, the files and the message show nothing."""
     folder = volume.root / "logs" / "local"
     folder.mkdir(parents=True)
-    content = {"schema": 1, "redact": VALUES, "values": {}}
+    content = {"schema": 2, "redact": VALUES, "values": {}}
     (volume.files / "secrets.json").write_text(json.dumps(content))
     message = tmp_path / "termination-log"
     volume.command(f"{printing(tmp_path)}; exit 7")

@@ -47,7 +47,7 @@ def test_term_reaches_the_whole_group(volume: Any, start: Any, print_signals: st
 @pytest.mark.slow
 def test_survivors_of_the_shell_keep_the_time(volume: Any, start: Any) -> None:
     """After a stop, what the dead shell had started has the command's whole time to end."""
-    volume.plan["grace_s"] = 20.0
+    volume.plan["command"]["grace_s"] = 20.0
     volume.save()
     volume.command(
         "(trap 'sleep 2; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done) &\nwait"
@@ -159,7 +159,7 @@ def test_not_forwarded(volume: Any, start: Any, print_signals: str) -> None:
 
 def test_in_steps(volume: Any, start: Any, print_signals: str) -> None:
     """A stop in steps: the first signal at once, the next after its wait, each once."""
-    volume.plan["grace_s"] = 20.0
+    volume.plan["command"]["grace_s"] = 20.0
     volume.args(signals={"SIGTERM": ["SIGUSR1", "300ms", "SIGUSR2", "300ms", "SIGTERM"]})
     volume.command(f"exec {print_signals} SIGTERM 4")
     running = start()
@@ -189,7 +189,7 @@ def test_a_step_comes_before_the_end(volume: Any, start: Any, print_signals: str
 
 def test_steps_reach_what_outlives_the_shell(volume: Any, start: Any, print_signals: str) -> None:
     """A shell dies of the first step; what it had started still hears the next."""
-    volume.plan["grace_s"] = 20.0
+    volume.plan["command"]["grace_s"] = 20.0
     volume.args(signals={"SIGTERM": ["SIGUSR1", "200ms", "SIGUSR2"]})
     volume.command(f"{print_signals} SIGUSR2 & wait $(jobs -p) ; echo lived on")
     running = start()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pairun.errors import Problems, render
-from pairun.handover.planreading import load_plan
-from pairun.handover.planwriting import SecretStore, dump_plan
+from pairun.handover.planfile import SecretStore, dump_plan, load_plan
+from pairun.handover.reader import Secrets, body
 from pairun.job.planning import plan_role, secrets_of
 from pairun.module import Secret, reveal
 from pairun.plan import EVENTS, Late
@@ -245,7 +245,8 @@ def test_a_plan_with_late_values_and_secrets_comes_back_the_same(desk: Desk) -> 
     text = json.dumps(dump_plan(plan, store))
     assert f"x-{DATA}" not in text
     assert f"p-{DATA}" not in text
-    assert load_plan(json.loads(text), store.dump(), "plan.json") == plan
+    secrets = Secrets(store.dump()["values"])
+    assert load_plan(body(json.loads(text), "plan.json"), secrets, "plan.json") == plan
 
 
 def test_every_secret_of_a_job_is_known_to_the_vault(desk: Desk) -> None:

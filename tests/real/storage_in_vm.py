@@ -19,8 +19,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "site"))
 
 
-import attrs  # noqa: E402
-
 from pairun.base import system  # noqa: E402
 from pairun.contract.arguments import build  # noqa: E402
 from pairun.contract.loading import load_module  # noqa: E402
@@ -56,7 +54,7 @@ def run(*storages: dict[str, Any], limit_s: float | None = None, **more: Any) ->
         return {"problems": [p.message for p in problems]}
     began = time.monotonic()
     deadline = None if limit_s is None else began + limit_s
-    report = attrs.asdict(perform(module, HostContext(dict(os.environ), PAI_DIR, deadline)))
+    report = perform(module, HostContext(dict(os.environ), PAI_DIR, deadline))._asdict()
     report["seconds"] = time.monotonic() - began
     report["mounted"] = sorted(m.target for m in mounts.mounts() if m.target.startswith("/mnt"))
     return report

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from pairun.contract.arguments import build
@@ -59,7 +58,7 @@ class Pod:
         module, problems = build(MODULE, args)
         assert module is not None, problems
         context = HostContext(self._env, str(self.pai))
-        report = attrs.asdict(perform(module, context))
+        report = perform(module, context)._asdict()
         # An attempt's process ends with its connection; this one goes on.
         assert context._api is not None
         context._api.close()

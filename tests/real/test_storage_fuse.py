@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from pairun.base import system
@@ -81,7 +80,7 @@ class Place:
         args = {"storages": [{"path": str(self.mount), **storage}], **more}
         module, problems = build(MODULE, args)
         assert module is not None, problems
-        return attrs.asdict(perform(module, HostContext(self._env, str(self.pai))))
+        return perform(module, HostContext(self._env, str(self.pai)))._asdict()
 
     @property
     def source(self) -> str | None:

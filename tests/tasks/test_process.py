@@ -18,7 +18,7 @@ import pytest
 from pairun.base.signals import STOP_SIGNALS
 from pairun.contract.loading import ModuleFile
 from pairun.handover.journal import read_journal
-from pairun.handover.planwriting import SecretStore, dump_plan
+from pairun.handover.planfile import SecretStore, dump_plan
 from pairun.module import Secret
 from pairun.plan import EVENTS, Late, Plan, Step, Task
 

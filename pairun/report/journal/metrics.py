@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
+from pairun.base.fields import between, field_of
 from pairun.errors import PairunError, Problem
 from pairun.report.journal.finding import find
 from pairun.report.journal.records import describe, read_entries
@@ -20,6 +21,7 @@ _MAX_SERIES = 2000
 """The most sets of labels that a family has; the rest is summed up under `_OTHER`."""
 _OTHER = "other"
 _MAX_LABEL = 100
+_Duration = Annotated[float, between(0, 10**12)]
 
 
 class Family(NamedTuple):
@@ -82,7 +84,7 @@ class Totals:
         self._journals += 1
         phase = ""
         for record in records:
-            kind, seconds = record.get("type"), _seconds(record.get("seconds"))
+            kind, seconds = record.get("type"), field_of(record, "seconds", _Duration)
             if kind == "phase_begin":
                 phase = _label(record.get("phase"))
             elif kind == "phase_end":
@@ -171,13 +173,6 @@ def _label(value: object) -> str:
     if value is None or isinstance(value, dict | list):
         return ""
     return str(value).encode("utf-8", "replace").decode()[:_MAX_LABEL]
-
-
-def _seconds(value: object) -> float | None:
-    """A duration; None if invalid. NaN and infinity fail the comparisons."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if 0 <= value < 1e12 else None
 
 
 def read_metrics(path: str | None) -> tuple[str, list[Problem]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import attrs
 
 from pairun.base.escapes import visible
+from pairun.base.fields import Count, between, field_of
 from pairun.handover.journal import Record
 from pairun.report.live.activity import COMMAND, Activity
 
@@ -16,6 +17,7 @@ MOST_TASKS = 100
 """Ignore further tasks that run at the same time."""
 
 _LONGEST_TEXT = 200
+_Moment = Annotated[float, between(0, 2**53)]
 
 
 @attrs.define(kw_only=True)
@@ -132,16 +134,22 @@ class InstanceNow:
             return
         began = _time(record)
         task = self._tasks.setdefault(_text(record, "task"), _TaskNow(began=began))
-        task.attempt, task.of = _count(record, "attempt") or 1, _count(record, "of") or 1
+        task.attempt, task.of = (
+            field_of(record, "attempt", Count) or 1,
+            field_of(record, "of", Count) or 1,
+        )
         task.attempt_began, task.retry_at, task.done, task.total = began, None, None, None
 
     def _progress(self, record: Record) -> None:
         if task := self._tasks.get(_text(record, "task")):
-            task.done, task.total = _count(record, "bytes"), _count(record, "total")
+            task.done, task.total = (
+                field_of(record, "bytes", Count),
+                field_of(record, "total", Count),
+            )
 
     def _wait(self, record: Record) -> None:
         if task := self._tasks.get(_text(record, "task")):
-            task.retry_at = _time(record) + (_number(record, "seconds") or 0.0)
+            task.retry_at = _time(record) + (field_of(record, "seconds", _Moment, 0.0))
 
     def _task_end(self, record: Record) -> None:
         self._tasks.pop(_text(record, "task"), None)
@@ -173,19 +181,8 @@ def _text(record: Mapping[str, Any], key: str) -> str:
     return visible(" ".join(str(record.get(key) or "").split()))[:_LONGEST_TEXT]
 
 
-def _count(record: Mapping[str, Any], key: str) -> int | None:
-    value = record.get(key)
-    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
-    return value if good else None
-
-
-def _number(record: Mapping[str, Any], key: str) -> float | None:
-    value = record.get(key)
-    good = isinstance(value, int | float) and 0 <= value < 2**53
-    return float(value) if good and value is not None else None
-
-
 def _time(record: Mapping[str, Any]) -> float:
     """When a record was written; never in the future."""
-    now, value = time.time(), _number(record, "time")
-    return now if value is None else min(value, now)
+    now = time.time()
+    written: float = field_of(record, "time", _Moment, now)
+    return min(now, written)

@@ -17,8 +17,9 @@ from typing import NamedTuple
 import pairun
 from pairun.cli.main import main
 from pairun.errors import PairunError, Problems
-from pairun.handover.planreading import read_plan
-from pairun.handover.reader import read_inputs
+from pairun.handover.door import Door
+from pairun.handover.planfile import read_plan
+from pairun.handover.reader import read_command
 from pairun.openpai.exitspec import read_exit_spec
 from pairun.playbook.document.reading import decode
 from pairun.report.problems import print_problems
@@ -26,8 +27,8 @@ from pairun.secrets.vault import Vault
 from tests.attack.fuzz.mutation import by_bytes, by_lines, by_structure
 
 PROJECT = Path(__file__).parents[3]
-VOLUME = PROJECT / "tests" / "skew" / "volume-0.1"
 SEEDS = Path(__file__).parent / "seeds"
+VOLUME = SEEDS / "volume"
 MANY_EXTRAS = (SEEDS / "job.yaml").read_bytes()
 EXIT_SPEC = (SEEDS / "exit-spec.yaml").read_bytes()
 
@@ -86,9 +87,10 @@ def _plan(data: bytes, folder: Path) -> int:
     shutil.copytree(VOLUME, folder / "pai")
     (folder / "pai" / "runtime.d" / "plan.json").write_bytes(data)
     code = 0
-    for read in (read_inputs, read_plan):
+    root = str(folder / "pai")
+    for read in (lambda: read_command(Door(root), Vault()), lambda: read_plan(root, Vault())):
         try:
-            read(str(folder / "pai"), Vault())
+            read()
         except PairunError as e:
             print_problems(e.problems, Vault())
             code = 1
@@ -160,7 +162,7 @@ TARGETS: Mapping[str, Target] = {
         mutations=(by_bytes, by_structure),
     ),
     "journals": Target(
-        [(VOLUME / "journal.jsonl").read_bytes()],
+        [(PROJECT / "tests/skew/volume-0.1/journal.jsonl").read_bytes()],
         _command(
             "journal.jsonl",
             ["report", "FILE"],

@@ -60,7 +60,7 @@ logs.Logs._complain = broken
 
 
 def _secrets(volume: Any, *texts: str) -> None:
-    content = {"schema": 1, "redact": list(texts), "values": {}}
+    content = {"schema": 2, "redact": list(texts), "values": {}}
     (volume.files / "secrets.json").write_text(json.dumps(content))
 
 
@@ -152,7 +152,7 @@ def test_pathological_secrets(volume: Any, start: Any, name: str) -> None:
 
 def test_a_secrets_file_that_is_broken(volume: Any, start: Any) -> None:
     """Where the secrets cannot be read no command starts: nothing could mask its output."""
-    for content in (b"", b"{", b"[]", b'{"schema": 1, "redact": [7], "values": {}}', b"\xff" * 9):
+    for content in (b"", b"{", b"[]", b'{"schema": 2, "redact": [7], "values": {}}', b"\xff" * 9):
         (volume.files / "secrets.json").write_bytes(content)
         volume.command("echo ran")
         running = start()

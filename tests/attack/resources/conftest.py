@@ -22,7 +22,7 @@ SECRET = "hunter2-is-secret"
 @pytest.fixture
 def secret(volume: Any) -> str:
     """A secret that no output may hold."""
-    content = {"schema": 1, "redact": [SECRET], "values": {}}
+    content = {"schema": 2, "redact": [SECRET], "values": {}}
     (volume.files / "secrets.json").write_text(json.dumps(content))
     return SECRET
 

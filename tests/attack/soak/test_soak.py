@@ -87,7 +87,7 @@ def test_soak(volume: Any) -> None:
     """Memory and descriptors of PID 1 stay the same; no line is lost; each secret is masked."""
     folder = volume.root / "logs" / "local"
     folder.mkdir(parents=True)
-    redact = {"schema": 1, "redact": [SECRET], "values": {}}
+    redact = {"schema": 2, "redact": [SECRET], "values": {}}
     (volume.files / "secrets.json").write_text(json.dumps(redact))
     lines, children = int(LINES_PER_MINUTE * MINUTES), int(CHILDREN_PER_MINUTE * MINUTES)
     volume.args(

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any, get_args
+import math
+import types
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pairun.base.fields import decode
+from pairun.base.forwarding import Forwarding, Step
 from pairun.contract.loading import ModuleFile
 from pairun.errors import PairunError
-from pairun.handover.planreading import load_plan
-from pairun.handover.planwriting import SecretStore, dump_plan
+from pairun.handover.planfile import SecretStore, dump_plan, load_plan
+from pairun.handover.reader import Command, Secrets, body
+from pairun.handover.reader import load_command as load_command_of
 from pairun.module import FailureKind, Secret
 from pairun.plan import EVENTS, Group, Late, Plan, Task
 from tests.effort import cases
@@ -87,12 +93,16 @@ plans = st.builds(
 )
 
 
-def through_json(plan: Plan) -> tuple[str, dict[str, Any]]:
-    """The two texts that a plan becomes."""
+def through_json(plan: Plan, command: Command | None = None) -> tuple[str, Secrets]:
+    """A plan's text, and its secrets."""
     store = SecretStore()
-    text = json.dumps(dump_plan(plan, store))
-    secrets: dict[str, Any] = json.loads(json.dumps(store.dump()))
-    return text, secrets
+    text = json.dumps(dump_plan(plan, store, command))
+    return text, decode(Secrets, body(json.loads(json.dumps(store.dump())), "secrets.json"))
+
+
+def load(document: Any, secrets: Secrets) -> Plan:
+    """The plan in a document."""
+    return load_plan(body(document, "plan.json"), secrets, "plan.json")
 
 
 @settings(max_examples=cases(100))
@@ -100,7 +110,7 @@ def through_json(plan: Plan) -> tuple[str, dict[str, Any]]:
 def test_what_goes_out_comes_back(plan: Plan) -> None:
     """A plan survives JSON: late values, secrets, mappings with our own keys, any text."""
     text, secrets = through_json(plan)
-    assert load_plan(json.loads(text), secrets, "plan.json") == plan
+    assert load(json.loads(text), secrets) == plan
 
 
 def test_no_secret_in_the_plan() -> None:
@@ -114,8 +124,8 @@ def test_no_secret_in_the_plan() -> None:
     plan = Plan(phase="runtime", steps=(task,), modules={})
     text, secrets = through_json(plan)
     assert "s3cr3t" not in text
-    assert secrets["values"] == {"s1": "s3cr3t-s3cr3t"}
-    assert load_plan(json.loads(text), secrets, "p") == plan
+    assert secrets.values == {"s1": "s3cr3t-s3cr3t"}
+    assert load(json.loads(text), secrets) == plan
 
 
 def test_defaults_are_left_out() -> None:
@@ -141,31 +151,39 @@ GOOD, SECRETS = through_json(
         phase="init",
         steps=(TASK, Group(name="g", tasks=(HANDLER,))),
         modules={"m": FILE},
+        grace_s=20.0,
         pairun="1",
-    )
-)
+    ),
+    Command(
+        grace_s=20.0, has_tasks=True, handlers=("undo",), argv=("train",), shells=("sh",),
+        environment={"A": "x", "B": Secret("s3cr3t")}, on_stop="own",
+        forwarding=Forwarding(
+            to_group=False, rewrite={15: (Step(0.0, 2), Step(1.5, 15)), 1: ()}
+        ),
+    ),
+)  # fmt: skip
 
 
-def refused(document: object, secrets: object = SECRETS) -> str:
+def refused(document: object, secrets: Secrets = SECRETS) -> str:
     """The message with which a document is refused."""
     with pytest.raises(PairunError) as caught:
-        load_plan(document, secrets, "plan.json")
+        load(document, secrets)
     (problem,) = caught.value.problems
     assert problem.id == "PR702"
     assert "plan.json" in problem.message
     return problem.message
 
 
-def test_another_version() -> None:
+@pytest.mark.parametrize("schema", [1, 3, True, None, "2"])
+def test_another_version(schema: object) -> None:
     """A plan of another schema says which one it has, and which one is read."""
-    for schema in (2, True, None, "1"):
-        message = refused({**json.loads(GOOD), "schema": schema})
-        assert f"has schema {schema}, this pairun reads 1" in message
+    message = refused({**json.loads(GOOD), "schema": schema})
+    assert f"has schema {schema}, this pairun reads 2" in message
 
 
 @pytest.mark.parametrize(
     "document",
-    [None, 7, [], {}, "x", {"schema": 1}, {"schema": 1, "steps": 7}, {"schema": 1, "steps": [7]}],
+    [None, 7, [], {}, "x", {"schema": 2}, {"schema": 2, "steps": 7}, {"schema": 2, "steps": [7]}],
 )
 def test_garbage(document: object) -> None:
     """Whatever the file holds, the answer is the same error."""
@@ -183,34 +201,35 @@ def test_nested_too_deep() -> None:
 
 
 def test_a_secret_that_is_not_there() -> None:
-    """A reference without a value, and a secrets file that is none, are refused."""
     document = json.loads(GOOD)
-    assert "steps[0].args.x[0].$late.vars.v.$secret must be in" in refused(document, {"values": {}})
-    unusable: tuple[object, ...] = ([], {"values": []}, {"values": {"s1": 3}}, None)
-    for secrets in unusable:
-        refused(document, secrets)
+    message = refused(document, Secrets())
+    assert "steps[0].args.x[0].$late.vars.v.$secret must be in the secrets file" in message
 
 
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
         ("phase", "build", "phase must be one of init, runtime"),
-        ("grace_s", "30", "grace_s must be a number of seconds"),
-        ("grace_s", float("inf"), "grace_s must be a number of seconds"),
-        ("grace_s", float("nan"), "grace_s must be a number of seconds"),
+        ("grace_s", "30", "grace_s must be a number, it is text"),
+        ("grace_s", float("inf"), "grace_s must be a finite number"),
+        ("grace_s", float("nan"), "grace_s must be a finite number"),
         ("modules", [], "modules must be a mapping"),
         ("modules.m", {}, "modules.m must have the field 'path'"),
         ("modules.m.built_in", 1, "modules.m.built_in must be true or false"),
         ("steps.0.id", 3, "steps[0].id must be text"),
-        ("steps.0.retries", "3", "steps[0].retries must be a whole number from 0"),
-        ("steps.0.retries", -1, "steps[0].retries must be a whole number from 0"),
-        ("steps.0.retries", True, "steps[0].retries must be a whole number from 0"),
-        ("steps.0.delay_s", -1, "steps[0].delay_s must be a number of seconds"),
-        ("steps.0.deadline_s", 10**400, "steps[0].deadline_s must be a number of seconds"),
+        ("steps.0.retries", "3", "steps[0].retries must be a whole number, it is text"),
+        ("steps.0.retries", -1, "steps[0].retries must be a number from 0 to"),
+        ("steps.0.retries", True, "steps[0].retries must be a whole number"),
+        ("steps.0.delay_s", -1, "steps[0].delay_s must not be negative"),
+        ("steps.0.deadline_s", 10**400, "steps[0].deadline_s must be a finite number"),
         ("steps.0.retry_on", "timeout", "steps[0].retry_on must be a list"),
-        ("steps.0.retry_on", [["timeout"]], "steps[0].retry_on must be one of transient"),
+        ("steps.0.retry_on", [["timeout"]], "steps[0].retry_on[0] must be one of transient"),
         ("steps.0.exit_codes", {"oops": 3}, "steps[0].exit_codes must be one of transient"),
-        ("steps.0.exit_codes.permanent", 256, "steps[0].exit_codes.permanent must be a whole"),
+        (
+            "steps.0.exit_codes.permanent",
+            256,
+            "steps[0].exit_codes.permanent must be a number from 0 to 255",
+        ),
         (
             "steps.0.failure_policy",
             "perhaps",
@@ -221,6 +240,13 @@ def test_a_secret_that_is_not_there() -> None:
         ("steps.0.when.$late.vars", None, "steps[0].when.$late.vars must be a mapping"),
         ("steps.0.on_exit.0.name", None, "steps[0].on_exit[0].name must be text"),
         ("steps.0.loop", 3, "steps[0] must not have the field 'loop'"),
+        ("steps.0.id", {"$secret": "s1"}, "steps[0].id must be text, it is a Secret"),
+        (
+            "steps.0.args.$literal.y",
+            {"$secret": "s1", "x": 1},
+            "steps[0].args.y must not have the field",
+        ),
+        ("steps.0.when.$late.template", 3, "steps[0].when.$late.template must be text"),
         ("steps.1.tasks", {}, "steps[1].tasks must be a list"),
         ("steps.1.tasks.0", None, "steps[1].tasks[0] must be a mapping"),
     ],
@@ -270,27 +296,8 @@ def test_every_value_replaced_by_every_other() -> None:
                 del holder[key]
             else:
                 holder[key] = value
-            try:
-                plan = load_plan(document, SECRETS, "plan.json")
-            except PairunError as e:
-                assert [p.id for p in e.problems] == ["PR702"]
-                outcomes.add("refused")
-            else:
-                check_types(plan)
-                outcomes.add("plan")
-    assert outcomes == {"refused", "plan"}
-
-
-def check_types(plan: Plan) -> None:
-    """What the executor relies on holds."""
-    for task in (*plan.tasks(), *(h for t in plan.tasks() for h in t.on_exit)):
-        assert isinstance(task.args, dict)
-        assert isinstance(task.environment, dict)
-        assert task.retries >= 0
-        for seconds_ in (task.delay_s, task.timeout_s, task.deadline_s):
-            assert seconds_ is None or 0 <= seconds_ < float("inf")
-        assert {*task.exit_codes, *task.retry_on} <= set(get_args(FailureKind))
-        assert all(type(text) is str for text in (task.id, task.name, task.module))
+            outcomes |= {read_both(document)}
+    assert outcomes == {"refused", "decoded"}
 
 
 @settings(max_examples=cases(150))
@@ -307,7 +314,52 @@ def test_any_two_values_replaced(draw: st.DataObject) -> None:
         ))  # fmt: skip
         if not document.get("steps") or not isinstance(document["steps"], list):
             break
-    try:
-        check_types(load_plan(document, SECRETS, "plan.json"))
-    except PairunError as e:
-        assert [p.id for p in e.problems] == ["PR702"]
+    read_both(document)
+
+
+def read_both(document: Any) -> str:
+    """Read a document as the executor and as PID 1 do."""
+    outcome = "decoded"
+    for kind, read in ((Plan, load), (Command, load_command)):
+        try:
+            record = read(document, SECRETS)
+        except PairunError as e:
+            assert [p.id for p in e.problems] == ["PR702"]
+            outcome = "refused"
+        else:
+            assert conforms(kind, record), record
+    return outcome
+
+
+def load_command(document: Any, secrets: Secrets) -> Command:
+    """The command in a document."""
+    return load_command_of(body(document, "plan.json"), secrets, "plan.json")
+
+
+def conforms(kind: Any, value: Any) -> bool:
+    """Whether a value has a declared type; the hints are read here once more, in another way."""
+    origin, args = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return True
+    if origin is Annotated:
+        return conforms(args[0], value) and value >= 0
+    if origin is Literal:
+        return type(value) is str and value in args
+    if origin in (Union, types.UnionType):
+        return any(conforms(each, value) for each in args)
+    if origin is tuple:
+        return type(value) is tuple and all(conforms(args[0], each) for each in value)
+    if origin is frozenset:
+        return type(value) is frozenset and all(conforms(args[0], each) for each in value)
+    if origin is Mapping:
+        return type(value) is dict and all(
+            conforms(args[0], k) and conforms(args[1], v) for k, v in value.items()
+        )
+    if type(value) is not kind:
+        return False
+    if kind is float:
+        return math.isfinite(value)
+    if kind in (str, int, bool, Secret, type(None)):
+        return True
+    hints = get_type_hints(kind, include_extras=True)
+    return all(conforms(hint, getattr(value, name)) for name, hint in hints.items())
