@@ -23,8 +23,8 @@ from pairun.base.paths import PLAIN_FILES
 from pairun.contract.arguments import build
 from pairun.contract.loading import load_module
 from pairun.contract.sources import built_in_modules
+from pairun.handover.bundle import copy_tools, find_tools
 from pairun.handover.door import Door
-from pairun.handover.tools import copy_tools, find_tools
 from pairun.host.context import HostContext
 from pairun.module import CheckModule, StateModule
 

@@ -22,9 +22,8 @@ from pairun.contract.results import (
     failure,
     read_line,
 )
-from pairun.executor.child import run_child
+from pairun.executor.child import bad_result, run_child
 from pairun.executor.limits import TERM_WAIT_S
-from pairun.executor.moduleerrors import bad_result
 from pairun.module import Module, format_duration
 
 KILL_WAIT_S = 5.0

@@ -14,9 +14,8 @@ import attrs
 from pairun.base.signals import STOP_SIGNALS, Signals
 from pairun.contract.results import Progress, Report, failure
 from pairun.executor.attempt import Attempt
-from pairun.executor.handlers import HandlerTime
 from pairun.executor.life import Answer, Life, TaskEnd, Wait, Work, live
-from pairun.executor.limits import Limits
+from pairun.executor.limits import HandlerTime, Limits
 from pairun.executor.output import OutputLines
 from pairun.executor.shared import Shared
 from pairun.plan import Task

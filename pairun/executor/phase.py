@@ -9,9 +9,8 @@ import attrs
 
 from pairun.base.durations import parse_seconds
 from pairun.base.grace import VARIABLE
-from pairun.executor.handlers import HandlerTime
 from pairun.executor.life import TaskEnd
-from pairun.executor.limits import Limits
+from pairun.executor.limits import HandlerTime, Limits
 from pairun.executor.loop import Loop
 from pairun.executor.shared import Shared
 from pairun.plan import Event, Group, Plan

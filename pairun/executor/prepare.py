@@ -11,7 +11,7 @@ import attrs
 from pairun.contract.arguments import build
 from pairun.contract.results import Report, failure, variable_text
 from pairun.errors import PairunError
-from pairun.executor.moduleerrors import described, trace_of
+from pairun.executor.child import described, trace_of
 from pairun.executor.shared import Shared
 from pairun.handover.journal import CONDITION_IS_FALSE
 from pairun.module import FAILURE_KINDS, FailureKind, Module

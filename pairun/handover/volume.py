@@ -20,8 +20,15 @@ from pairun.contract.arguments import build
 from pairun.contract.loading import ModuleFile, plan_loader, planned_source
 from pairun.contract.results import variable_text
 from pairun.errors import PairunError, Problem
-from pairun.handover.barrierscript import BARRIER_FILE, barrier_script
-from pairun.handover.bundle import PROVIDED, find_bundle, find_own_authorities
+from pairun.handover.bundle import (
+    BARRIER_FILE,
+    PROVIDED,
+    barrier_script,
+    copy_tools,
+    find_bundle,
+    find_own_authorities,
+    find_tools,
+)
 from pairun.handover.door import Door
 from pairun.handover.planfile import SecretStore, dump_plan
 from pairun.handover.podlogs import prepare_logs
@@ -32,7 +39,6 @@ from pairun.handover.reader import (
     SECRETS_FILE,
     Command,
 )
-from pairun.handover.tools import copy_tools, find_tools
 from pairun.module import Secret
 from pairun.plan import USER_COMMAND, Late, Plan, Task
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pairun.base.forwarding import NOTHING
@@ -13,7 +15,6 @@ from pairun.base.paths import DIAGNOSIS_FILE, log_dir, runtime_file
 from pairun.handover.door import Door
 from pairun.runtime.children import MemoryFile, own_command
 from pairun.runtime.exitmatching import EXIT_SPEC_FILE, NO_MATCH
-from pairun.runtime.memory import oom_kills
 from pairun.runtime.supervisor import Supervisor
 from pairun.secrets.vault import Vault
 
@@ -176,3 +177,45 @@ class Ending:
         paths = message_paths(self._env, self._log_folder)
         for complaint in write_message(self._door, paths, text):
             self._say(complaint)
+
+
+_CGROUPS = "/sys/fs/cgroup"
+
+
+def oom_kills(root: str = _CGROUPS, own: str = "/proc/self/cgroup") -> int | None:
+    """How many processes in the container's cgroup were killed for memory; None if unknown.
+
+    Includes children of the user's command (Linux, admin-guide/cgroup-v2 ``memory.events``;
+    cgroup-v1/memory ``memory.oom_control``).
+
+    Args:
+        root: the mount point of cgroups.
+        own: the file that lists our cgroups.
+    """
+    for path in _memory_files(root, own):
+        try:
+            with open(path, encoding="ascii", errors="replace") as f:
+                kills = re.search(r"^oom_kill (\d+)$", f.read(), re.MULTILINE)
+        except OSError:
+            continue
+        if kills:
+            return int(kills[1])
+    return None
+
+
+def _memory_files(root: str, own: str) -> Iterator[str]:
+    """Files that may contain the count: a container may see its cgroup as the root or below it."""
+    paths = {"memory": "/", "": "/"}
+    try:
+        with open(own, encoding="utf-8", errors="replace") as f:
+            for line in f:
+                _, controllers, path = line.rstrip("\n").split(":", 2)
+                for name in controllers.split(","):
+                    if name in paths:
+                        paths[name] = path
+    except (OSError, ValueError):
+        pass
+    for path in dict.fromkeys((paths[""], "/")):
+        yield os.path.join(root, path.lstrip("/"), "memory.events")
+    for path in dict.fromkeys((paths["memory"], "/")):
+        yield os.path.join(root, "memory", path.lstrip("/"), "memory.oom_control")

@@ -15,16 +15,17 @@ from typing import Any, NamedTuple
 
 from pairun.base.foreignjson import parse_record
 from pairun.base.gpureport import GpuReportElement, parse_gpu_report, uncorrectable_errors
-from pairun.diagnose.brief import exit_code_of, in_words, parse_table
+from pairun.diagnose.brief import exit_code_of, in_words, is_consequence, parse_table
 from pairun.diagnose.brief import why as diagnose_log
 from pairun.diagnose.circumstances import Circumstances
+from pairun.diagnose.classes import CLASSES
 from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.table import Table
 from pairun.handover.door import Door
 from pairun.handover.opening import open_regular
+from pairun.handover.stopnote import read_stop_note
 from pairun.runtime.exitmatching import SCHEMA_VERSION, Evidence, Match, match, text_of
 from pairun.runtime.failedcommand import with_commands
-from pairun.runtime.stopreason import with_reason
 from pairun.runtime.termination import PLATFORM_LINES, USER_LINES, Summary, excerpt, message
 from pairun.secrets.vault import Vault
 
@@ -308,3 +309,43 @@ def _read_spec(door: Door, path: str) -> Mapping[str, Any]:
     except OSError:
         return NO_SPEC
     return spec if spec is not None and spec.get("schema") == SCHEMA_VERSION else NO_SPEC
+
+
+_STOPPED = "terminated_sigterm"
+_BY_A_PERSON = "cancelled_by_user"
+
+
+def with_reason(
+    diagnosis: Diagnosis, door: Door, first_failure: Callable[[Diagnosis], str | None]
+) -> Diagnosis:
+    """An instance's diagnosis; if it was stopped, with the reason for the stop.
+
+    In the container every stop is a SIGTERM from outside. `pairun run` writes a note to the volume
+    before it sends one; in a cluster the job's rendezvous knows which instance failed first.
+
+    Args:
+        diagnosis: from log, exit code and signals.
+        door: to the shared volume.
+        first_failure: describes the instance that failed first; None if it is unknown or this
+            instance. Always called, because it also reports this instance's failure.
+    """
+    other = first_failure(diagnosis)
+    if diagnosis.klass != _STOPPED:
+        if other is None or not is_consequence(diagnosis):
+            return diagnosis
+        return diagnosis._replace(headline=f"{diagnosis.headline}; {other}")
+    note = read_stop_note(door)
+    if note is not None and note.by_person:
+        kind = CLASSES[_BY_A_PERSON]
+        return diagnosis._replace(
+            klass=_BY_A_PERSON, fault=kind.fault, retry=kind.retry, confidence=1.0,
+            headline=note.words, advice=kind.advice, evidence=(),
+        )  # fmt: skip
+    if other is not None:
+        advice = "look for the cause in that instance's log"
+        headline = f"stopped because {other}"
+    elif note is not None:
+        advice, headline = "", note.words
+    else:
+        return diagnosis
+    return diagnosis._replace(fault="unknown", headline=headline, advice=advice)

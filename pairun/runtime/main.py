@@ -26,10 +26,9 @@ from pairun.handover.logfile import VARIABLE as LOG_VARIABLE
 from pairun.handover.logjournal import LogJournal
 from pairun.handover.reader import SCRIPT_FILE, Command, read_command, read_environment
 from pairun.handover.stopnote import read_stop_note
-from pairun.runtime.children import HandlersEnd, MemoryFile, State, own_command
+from pairun.runtime.children import HandlersEnd, MemoryFile, State, own_command, serve_peers
 from pairun.runtime.ending import Ending
 from pairun.runtime.logs import LOG_PIPE, Logs
-from pairun.runtime.peerserver import serve_peers
 from pairun.runtime.programs import (
     Unstartable,
     find_program,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pairun.executor import handlers
+from pairun.executor import limits
 from pairun.plan import EVENTS, Task
 from tests.stopwatch import Stopwatch
 
@@ -180,7 +180,7 @@ def test_own_deadline(
     here: Any, monkeypatch: pytest.MonkeyPatch, deadline_s: float | None, outcome: str
 ) -> None:
     """The default bounds a handler that says nothing itself; one with a deadline has all of it."""
-    monkeypatch.setattr(handlers, "HANDLER_DEADLINE_S", 0.5)
+    monkeypatch.setattr(limits, "HANDLER_DEADLINE_S", 0.5)
     handler = here.task(
         "h", "import time; time.sleep(1.5)", events=EVENTS, failure_policy="ignore",
         deadline_s=deadline_s,

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from pairun.handover.door import Door
-from pairun.handover.journal import Journal, read_journal
+from pairun.handover.journal import MAX_RECORD, Journal, JournalTail, read_journal
 from pairun.secrets.vault import Vault
 
 
@@ -125,3 +125,36 @@ sys.stderr.write('done')
     if done.returncode == 99 or "unshare" in done.stderr:
         pytest.skip("this kernel lets us mount nothing")
     assert (done.returncode, done.stderr) == (0, "done")
+
+
+def test_records_come_once_and_whole(tmp_path: pathlib.Path) -> None:
+    """A torn line waits for its rest; what is no record is left out."""
+    path = tmp_path / "logs" / "uid" / "journal.jsonl"
+    path.parent.mkdir(parents=True)
+    tail = JournalTail(str(path))
+    assert tail.read() == []
+    with path.open("w") as f:
+        f.write('{"schema": 1, "type": "a"}\n[]\nnonsense\n{"schema": 9}\n{"schema": 1, "ty')
+        f.flush()
+        assert [r["type"] for r in tail.read()] == ["a"]
+        assert tail.read() == []
+        f.write('pe": "b"}\n')
+        f.flush()
+        assert [r["type"] for r in tail.read()] == ["b"]
+        f.write("x" * 2 * MAX_RECORD)
+        f.flush()
+        for _ in range(9):
+            assert tail.read() == []
+        assert len(tail._rest) <= MAX_RECORD
+    tail.close()
+
+
+def test_a_link_and_a_pipe_are_not_read(tmp_path: pathlib.Path) -> None:
+    """An instance owns its volume: what it puts in the journal's place is refused."""
+    folder = tmp_path / "logs" / "uid"
+    folder.mkdir(parents=True)
+    (tmp_path / "private").write_text('{"schema": 1, "type": "a"}\n')
+    (folder / "journal.jsonl").symlink_to(tmp_path / "private")
+    os.mkfifo(folder / "pipe")
+    for name in ("journal.jsonl", "pipe"):
+        assert JournalTail(str(folder / name)).read() == []

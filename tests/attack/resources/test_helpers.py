@@ -140,7 +140,7 @@ def test_server_of_the_rendezvous(volume: Any, start: Any, name: str) -> None:
         f"kill -{name} $server; exit 5"
     )
     patch = (
-        "import pairun.runtime.peerserver as p\n"
+        "import pairun.runtime.children as p\n"
         "p._leads = lambda door: True\n"
         "p.own_command = lambda *a: [sys.executable, '-c', 'import time; time.sleep(600)', 'serves-peers']"
     )

@@ -19,7 +19,7 @@ import attrs
 import pytest
 
 from pairun.errors import Problems, Source
-from pairun.handover.tools import find_tools
+from pairun.handover.bundle import find_tools
 from pairun.host.context import HostContext
 from pairun.module import CheckModule, Failure, Skip, StateModule
 from pairun.openpai.exitspec import read_exit_spec

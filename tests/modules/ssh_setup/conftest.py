@@ -18,7 +18,7 @@ import pytest
 
 from pairun.contract.loading import load_module
 from pairun.contract.sources import built_in_modules
-from pairun.handover.tools import find_tools
+from pairun.handover.bundle import find_tools
 from pairun.module import StateModule
 from tests.modules.conftest import place_tools
 

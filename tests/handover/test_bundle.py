@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pairun.handover.bundle import copy_tools, find_tools
 from pairun.handover.door import Door
-from pairun.handover.tools import copy_tools, find_tools
 from pairun.host.context import HostContext
 from pairun.host.probeworld import ProbeContext
 from pairun.host.worlds import ReviewContext
