@@ -227,21 +227,23 @@ def test_to_the_process_then_to_the_rest(volume: Any, start: Any, print_signals:
 
 
 @pytest.mark.parametrize(
-    "args",
+    "fields",
     [
-        {"signals": {"SIGKILL": "SIGTERM"}}, {"signals": {"TERM": "SIGUSR1"}},
-        {"signals": {"SIGTERM": ["60s"]}}, {"signals": {"SIGTERM": ["SIGUSR1", "60"]}},
-        {"signals": ["SIGTERM"]}, {"signals_to": "all"}, {"signals": {"$late": {}}},
-        {"argv": []}, {"argv": "ls"}, {"argv": [{"$late": {}}]},
+        {"forwarding": {"rewrite": {"SIGTERM": []}}}, {"forwarding": {"to_group": "all"}},
+        {"argv": "ls"}, {"argv": [{"$late": {"template": "x", "because": "y"}}]}, {"shells": "sh"},
+        {"on_stop": "perhaps"}, {"environment": {"A": 3}},
     ],
 )  # fmt: skip
-def test_unusable_arguments(volume: Any, in_namespace: Any, args: Any) -> None:
-    """A plan that asks for signals that make no sense is not begun."""
-    volume.args(**args)
+def test_an_unusable_command(volume: Any, in_namespace: Any, fields: Any) -> None:
+    """A plan whose command has a field of a wrong type is not begun."""
+    volume.plan["command"].update(fields)
+    volume.save()
     volume.command("echo ran")
     running = in_namespace()
     assert running.end() == 1
-    assert running.got("error[PR702]")
+    assert (
+        f"plan.json cannot be used: command.{next(iter(fields))}" in running.got("error[PR702]")[0]
+    )
     assert not running.got("ran")
 
 

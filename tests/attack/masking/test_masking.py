@@ -165,7 +165,7 @@ def test_no_memory_to_read_the_secrets(volume: Any, driver: list[str]) -> None:
     """Where memory ends while PID 1 starts, it says so, and starts nothing."""
     _secrets(volume, SECRET)
     volume.command("echo ran")
-    patch = "def broken(*a): raise MemoryError()\nm.read_inputs = broken"
+    patch = "def broken(*a): raise MemoryError()\nm.read_command = broken"
     done = subprocess.run(
         [*driver, str(volume.root)], env={"TEST_PATCH": patch, "PATH": "/usr/bin:/bin"},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=60,
