@@ -9,11 +9,12 @@ from __future__ import annotations
 import io
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from typing import IO, Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import IO, Annotated, Any, NamedTuple
 
 import attrs
 
+from pairun.base.fields import between, field_of
 from pairun.base.foreignjson import parse_json
 from pairun.base.sizes import format_size
 from pairun.errors import PairunError, Problem
@@ -29,7 +30,6 @@ JUMP_S = 0.05
 """Times of two processes may differ by this much; more means that the clock was set back."""
 
 _CHUNK_BYTES = 1 << 20
-_LONGEST_S = 1e12
 _HEAD = b'{"schema"'
 """The beginning of every record; an incomplete line with it was cut off."""
 
@@ -74,40 +74,21 @@ class Reading:
     skipped_bytes: int = 0
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and 0 <= value < 1 << 31
-
-
-def _is_seconds(value: object) -> bool:
-    # NaN, infinity and absurd values compare false
-    return type(value) in (int, float) and 0 <= value < _LONGEST_S  # type: ignore[operator]
-
-
-def _are_lines(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(x, str) for x in value)
-
-
-_KINDS: Mapping[str, Callable[[object], bool]] = {
+_COUNT = Annotated[int, between(0, (1 << 31) - 1)]
+_DURATION = Annotated[float, between(0, 10**12)]
+_KINDS: Mapping[str, Any] = {
     **dict.fromkeys(
         (
             "type", "phase", "pairun", "task", "name", "module", "outcome", "kind", "fault",
             "message", "hint", "trace", "because", "event", "class", "retry", "headline", "advice",
             "layer", "where", "signal", "sender", "command", "reason",
         ),
-        _is_text,
+        str,
     ),
-    **dict.fromkeys(("tasks", "attempt", "attempts", "of", "count", "exit_code", "pid", "uid"), _is_count),
-    **dict.fromkeys(("time", "seconds"), _is_seconds),
-    "handler": lambda v: isinstance(v, bool),
-    "output": _are_lines,
-    "confidence": lambda v: isinstance(v, float) and 0 <= v <= 1,
-    **dict.fromkeys(
-        ("evidence", "set"), lambda v: isinstance(v, list) and all(isinstance(e, dict) for e in v)
-    ),
+    **dict.fromkeys(("tasks", "attempt", "attempts", "of", "count", "exit_code", "pid", "uid"), _COUNT),
+    **dict.fromkeys(("time", "seconds"), _DURATION),
+    "handler": bool, "output": list[str], "confidence": Annotated[float, between(0, 1)],
+    **dict.fromkeys(("evidence", "set"), list[Mapping[str, Any]]),
 }  # fmt: skip
 
 _REQUIRED: Mapping[str, tuple[str, ...]] = {
@@ -217,7 +198,8 @@ def _record(line: bytes, number: int, name: str, reading: Reading) -> Record | N
     if schema == SCHEMA and kind not in _REQUIRED:
         reading.ignored[kind] += 1
         return None
-    fields = {k: v for k, v in data.items() if (fits := _KINDS.get(k)) is not None and fits(v)}
+    known = {k: field_of(data, k, _KINDS[k]) for k in data if k in _KINDS}
+    fields = {k: v for k, v in known.items() if v is not None}
     if schema != SCHEMA or not all(k in fields for k in _REQUIRED.get(kind, ())):
         reading.foreign.append(number)
         return None
