@@ -5,6 +5,9 @@ STAMP := $(VENV)/.ready
 
 # Tests of the built bundle, of containers, of a Kubernetes node, of real servers, in a browser.
 BEYOND := tests/browser tests/bundle tests/containers tests/node tests/real
+# Tests that play the controllers cannot run beside a node, which has them. The order is that of the files:
+# in a random one, all servers run all the time.
+SERVERS := $(VENV)/bin/python -m pytest -p no:randomly
 BROWSER := $(VENV)/.browser
 # One more than the cores, because many tests wait for programs.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
@@ -27,9 +30,9 @@ test-beyond: test-slow test-servers ## run the other tests (root on Debian 12)
 test-slow: $(STAMP) ## run the slow tests that need only Python and this kernel
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m slow $(BEYOND:%=--ignore=%)
 
-# In the order of the files: in a random one, all servers run all the time.
 test-servers: $(STAMP) $(BROWSER) ## test the bundle, containers, a node, real servers, a browser
-	$(VENV)/bin/python -m pytest -p no:randomly $(BEYOND)
+	$(SERVERS) $(filter-out tests/real,$(BEYOND))
+	$(SERVERS) tests/real
 
 test-all: bundle test test-beyond ## run every test
 

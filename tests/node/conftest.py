@@ -275,13 +275,15 @@ def node_env(lab: Lab) -> Iterator[dict[str, str]]:
 
     A node that somebody else has started stays up; another one goes down with the test run.
     """
-    there = "kubelet" in lab("status")
+    there = lab("status")
     # The registry first: a node that is up already does not start one.
     exported = lab("registry", "up", "plain") + lab("node", "up")
     found = re.findall(r"^export ([A-Z0-9_]+)=(.*)$", exported, re.MULTILINE)
     yield {**os.environ, **{name: "".join(shlex.split(value)) for name, value in found}}
-    if not there:
+    if "kubelet" not in there:
         lab("node", "down")
+    if "apiserver" not in there:
+        lab("api", "down")
 
 
 @pytest.fixture(scope="session")
