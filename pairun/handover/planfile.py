@@ -10,12 +10,13 @@ Three objects in the JSON have a special meaning:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
 
-from pairun.base.fields import BadField, decode
+from pairun.base.fields import decode
 from pairun.base.paths import runtime_file
 from pairun.handover.door import Door
 from pairun.handover.reader import (
@@ -24,10 +25,9 @@ from pairun.handover.reader import (
     Command,
     Secrets,
     hide_job_key,
+    load,
     read_document,
     read_secrets,
-    resolved,
-    unusable,
 )
 from pairun.module import Secret
 from pairun.plan import Late, Plan
@@ -122,16 +122,7 @@ def load_plan(document: Mapping[str, Any], secrets: Secrets, file: str) -> Plan:
         file: the plan's name in messages.
 
     Raises:
-        PairunError: it is not a plan, or of another version; the message names the field.
+        PairunError: it is not a plan; the message names the field.
     """
     fields = {name: value for name, value in document.items() if name != "command"}
-    try:
-        return decode(Plan, resolved(fields, "", secrets.values, _late))
-    except BadField as e:
-        raise unusable(file, str(e)) from e
-    except RecursionError as e:
-        raise unusable(file, "it is nested too deep") from e
-
-
-def _late(fields: object, where: str) -> Late:
-    return decode(Late, fields, where)
+    return load(Plan, fields, "", file, secrets, functools.partial(decode, Late))

@@ -9,7 +9,7 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pairun.base.fields import BadField, Seconds, decode
 from pairun.base.foreignjson import parse_json
@@ -20,6 +20,10 @@ from pairun.errors import PairunError, Problem
 from pairun.handover.door import Door
 from pairun.secrets.secret import Secret
 from pairun.secrets.vault import Vault
+
+T = TypeVar("T")
+MakeLate = Callable[[object, str], object]
+"""Makes a late value of its fields and its place."""
 
 SCHEMA = 2
 """The schema of plans and secrets files that this version writes and reads."""
@@ -83,20 +87,12 @@ def read_command(door: Door, vault: Vault) -> Command:
     hide_job_key(door, vault)
     document = read_document(door, PLAN_FILE)
     secrets = read_secrets(door, vault, optional=True)
-    command = load_command(document, secrets, runtime_file(door.root, PLAN_FILE))
+    file = runtime_file(door.root, PLAN_FILE)
+    command = load(Command, document.get("command"), "command", file, secrets)
     script = runtime_file(door.root, SCRIPT_FILE)
     if not command.argv and not door.is_file(script):
         raise _missing(script)
     return command
-
-
-def load_command(document: Mapping[str, Any], secrets: Secrets, file: str) -> Command:
-    """Decode the part of a plan that PID 1 runs; as `pairun.handover.planfile.load_plan`."""
-    try:
-        fields = resolved(document.get("command"), "command", secrets.values)
-        return decode(Command, fields, "command")
-    except BadField as e:
-        raise unusable(file, str(e)) from e
 
 
 def read_environment(door: Door) -> dict[str, str]:
@@ -125,10 +121,8 @@ def read_secrets(door: Door, vault: Vault, *, optional: bool = False) -> Secrets
     Raises:
         PairunError: it is missing, cannot be read, or is of another version.
     """
-    try:
-        secrets = decode(Secrets, read_document(door, SECRETS_FILE, optional=optional))
-    except BadField as e:
-        raise unusable(runtime_file(door.root, SECRETS_FILE), str(e)) from e
+    file = runtime_file(door.root, SECRETS_FILE)
+    secrets = load(Secrets, read_document(door, SECRETS_FILE, optional=optional), "", file)
     # The values are whole texts that contain secrets: mask only the secrets in them.
     vault.add(secrets.redact)
     return secrets
@@ -163,7 +157,7 @@ def read_document(door: Door, name: str, *, optional: bool = False) -> dict[str,
     try:
         return body(parse_json(text), path)
     except ValueError as e:
-        raise unusable(path, f"it is not complete JSON ({e})") from e
+        raise _unusable(path, f"it is not complete JSON ({e})") from e
 
 
 def body(document: object, file: str) -> dict[str, Any]:
@@ -174,7 +168,7 @@ def body(document: object, file: str) -> dict[str, Any]:
     """
     fields = dict(document) if isinstance(document, dict) else {}
     if (schema := fields.pop("schema", None)) != SCHEMA:
-        raise unusable(file, f"it has schema {schema}, this pairun reads {SCHEMA}")
+        raise _unusable(file, f"it has schema {schema}, this pairun reads {SCHEMA}")
     return fields
 
 
@@ -194,28 +188,41 @@ def read_file(door: Door, name: str) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as e:
-        raise unusable(path, e.strerror or str(e)) from e
+        raise _unusable(path, e.strerror or str(e)) from e
 
 
-def resolved(
-    value: Any,
+def load(
+    kind: type[T],
+    value: object,
     where: str,
-    secrets: Mapping[str, str],
-    late: Callable[[object, str], object] | None = None,
-) -> Any:
-    """A part of a plan with the objects that `pairun.handover.planfile` lists replaced.
+    file: str,
+    secrets: Secrets = Secrets(),  # noqa: B008 - a constant
+    late: MakeLate | None = None,
+) -> T:
+    """Decode a part of a file that init wrote, and check the type of every field.
 
     Args:
-        value: plain data.
-        where: its place, for messages.
-        secrets: the texts of secrets by name.
-        late: makes a late value of its fields, where such values may be.
+        kind: what it is.
+        value: plain data, with the objects that `pairun.handover.planfile` lists.
+        where: its place in the file.
+        file: the file's name in messages.
+        secrets: those to which it refers.
+        late: for a part that may have late values.
 
     Raises:
-        BadField: an object with a special key has other keys, or its secret is unknown.
+        PairunError: a field is invalid; the message names it.
     """
+    try:
+        return decode(kind, _resolved(value, where, secrets.values, late), where)
+    except BadField as e:
+        raise _unusable(file, str(e)) from e
+    except RecursionError as e:
+        raise _unusable(file, "it is nested too deep") from e
+
+
+def _resolved(value: Any, where: str, secrets: Mapping[str, str], late: MakeLate | None) -> Any:
     if isinstance(value, list):
-        return [resolved(v, f"{where}[{n}]", secrets, late) for n, v in enumerate(value)]
+        return [_resolved(v, f"{where}[{n}]", secrets, late) for n, v in enumerate(value)]
     if not isinstance(value, dict):
         return value
     special = next((key for key in value if key.startswith("$")), None)
@@ -231,7 +238,7 @@ def resolved(
         if not isinstance(value, dict):
             raise BadField(where, "be a mapping")
     prefix = f"{where}." if where else ""
-    fields = {k: resolved(v, prefix + k, secrets, late) for k, v in value.items()}
+    fields = {k: _resolved(v, prefix + k, secrets, late) for k, v in value.items()}
     if special != "$late":
         return fields
     if late is None:
@@ -249,8 +256,7 @@ def _missing(path: str) -> PairunError:
     )
 
 
-def unusable(path: str, why: str) -> PairunError:
-    """The problem of a file that PID 1 and the executor cannot use."""
+def _unusable(path: str, why: str) -> PairunError:
     return PairunError(
         Problem("PR702", f"{path} cannot be used: {why}", hint="run the init phase again")
     )

@@ -16,9 +16,9 @@ from pairun.base.fields import decode
 from pairun.base.forwarding import Forwarding, Step
 from pairun.contract.loading import ModuleFile
 from pairun.errors import PairunError
+from pairun.handover import reader
 from pairun.handover.planfile import SecretStore, dump_plan, load_plan
 from pairun.handover.reader import Command, Secrets, body
-from pairun.handover.reader import load_command as load_command_of
 from pairun.module import FailureKind, Secret
 from pairun.plan import EVENTS, Group, Late, Plan, Task
 from tests.effort import cases
@@ -333,7 +333,8 @@ def read_both(document: Any) -> str:
 
 def load_command(document: Any, secrets: Secrets) -> Command:
     """The command in a document."""
-    return load_command_of(body(document, "plan.json"), secrets, "plan.json")
+    fields = body(document, "plan.json").get("command")
+    return reader.load(Command, fields, "command", "plan.json", secrets)
 
 
 def conforms(kind: Any, value: Any) -> bool:
