@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import zlib
 from collections.abc import Iterator, Mapping
@@ -10,8 +11,8 @@ from urllib.parse import urlencode, urlsplit
 
 from pairun.base.foreignjson import parse_json
 from pairun.base.refusals import REFUSALS, Refusals
-from pairun.module import Fetched, TimedOut, Transient
-from pairun.net.apianswers import Asked, failure_of_answer, status_object
+from pairun.module import Failure, Fetched, TimedOut, Transient
+from pairun.net.apianswers import Asked, Refused, failure_of_answer, status_object
 from pairun.net.apicredentials import NoApiServer, access_of_pod, read_token
 from pairun.net.authorities import cluster_context
 from pairun.net.failures import BadCertificate
@@ -27,11 +28,17 @@ _LARGEST_ANSWER = 1024 * 1024
 class _Question(NamedTuple):
     """A request; with ``data``, a request to create an object."""
 
-    target: str
-    accept: str | None
-    max_bytes: int
+    path: str
+    query: Mapping[str, str] | None = None
+    accept: str | None = None
+    max_bytes: int = _LARGEST_ANSWER
     data: bytes | None = None
     is_watch: bool = False
+
+    @property
+    def target(self) -> str:
+        """Its path with the query."""
+        return self.path + (f"?{urlencode(self.query)}" if self.query else "")
 
 
 class ApiServer:
@@ -89,34 +96,6 @@ class ApiServer:
         """
         return cls(*access_of_pod(env), refusals)
 
-    def get(
-        self,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        accept: str | None = None,
-        timeout_s: float,
-        max_bytes: int,
-    ) -> Fetched:
-        """Send one request; after a 401 read the token again and retry once.
-
-        Args:
-            path: the path of the resource, quoted.
-            query: the query string, without the question mark.
-            accept: the requested media type; JSON by default.
-            timeout_s: seconds for everything: name, connection, TLS, response.
-            max_bytes: the largest body.
-
-        Raises:
-            Transient: there was no response, or none that is HTTP; or a 401 or 403 that may be
-                temporary (`Refusals`).
-            TimedOut: the time limit was exceeded.
-            NoApiServer: the server's certificate is not valid, or the token cannot be read.
-            Permanent: the body is larger than ``max_bytes``.
-        """
-        target = path + (f"?{urlencode(query)}" if query else "")
-        return self._admitted(_Question(target, accept, max_bytes), timeout_s)
-
     def ask(
         self,
         path: str,
@@ -126,24 +105,33 @@ class ApiServer:
         timeout_s: float,
         max_bytes: int,
     ) -> bytes | None:
-        """Like `get`, but returns the body or raises an explained failure.
+        """Read an object or a list; after a 401 read the token again and retry once.
+
+        Args:
+            path: the path of the resource, quoted.
+            query: the query string, without the question mark.
+            accept: the requested media type; JSON by default.
+            timeout_s: seconds for everything: name, connection, TLS, response.
+            max_bytes: the largest body.
 
         Returns:
             The body of a 200; None if the object does not exist.
 
         Raises:
             Refused: a permanent 401 or 403: the server rejects this Pod's token, or the account lacks a right.
-            Transient: a status that is worth a retry, and as `get`.
-            Failure: as for `get`, and for any other status.
+            Transient: there was no response, or none that is HTTP; a status that is worth a retry;
+                a 401 or 403 that may be temporary (`Refusals`).
+            TimedOut: the time limit was exceeded.
+            NoApiServer: the server's certificate is not valid, or the token cannot be read.
+            Permanent: any other status, or the body is larger than ``max_bytes``.
         """
-        answer = self.get(
-            path, query=query, accept=accept, timeout_s=timeout_s, max_bytes=max_bytes
-        )
+        question = _Question(path, query, accept, max_bytes)
+        answer = self._answer(question, Deadline(timeout_s))
         if answer.status == 200:
             return answer.body
         if answer.status == 404 and status_object(answer.body).get("reason") == "NotFound":
             return None
-        raise failure_of_answer(self._asked(path), answer)
+        raise self._failure(question, answer)
 
     def post(self, path: str, data: bytes, *, timeout_s: float) -> bytes | None:
         """Create an object, once.
@@ -159,12 +147,13 @@ class ApiServer:
         Raises:
             Failure: as for `ask`.
         """
-        answer = self._admitted(_Question(path, None, _LARGEST_ANSWER, data), timeout_s)
+        question = _Question(path, data=data)
+        answer = self._answer(question, Deadline(timeout_s))
         if answer.status in (200, 201, 202):
             return answer.body
         if answer.status == 409 and status_object(answer.body).get("reason") == "AlreadyExists":
             return None
-        raise failure_of_answer(self._asked(path, "create"), answer)
+        raise self._failure(question, answer)
 
     def watch(
         self, path: str, *, query: Mapping[str, str] | None = None, timeout_s: float
@@ -183,11 +172,9 @@ class ApiServer:
         """
         deadline = Deadline(timeout_s)
         parameters = {**(query or {}), "watch": "1", "timeoutSeconds": str(math.ceil(timeout_s))}
-        question = _Question(
-            f"{path}?{urlencode(parameters)}", None, _LARGEST_ANSWER, is_watch=True
-        )
+        question = _Question(path, parameters, is_watch=True)
         try:
-            with self._new_session() as session:
+            with self._noted(), self._new_session() as session:
                 head = self._head(session, question, deadline)
                 if head.status == 200:
                     for line in _lines(session, deadline):
@@ -196,15 +183,9 @@ class ApiServer:
                 answer = head._replace(body=session.body(deadline, _LARGEST_ANSWER))
         except TimedOut:
             return
-        except Transient:
-            self._refusals.failed()
-            raise
         except ValueError as e:
             raise Transient(f"{self.where} sent an event that is not JSON") from e
-        except BadCertificate as e:
-            raise self._distrust(e) from None
-        self._check_refusal(question, answer)
-        raise failure_of_answer(self._asked(path), answer)
+        raise self._failure(question, answer)
 
     def close(self) -> None:
         """Close the connection; the next request opens a new one."""
@@ -214,59 +195,67 @@ class ApiServer:
 
     # --- one request -----------------------------------------------------------------------------
 
-    def _admitted(self, question: _Question, timeout_s: float) -> Fetched:
+    def _answer(self, question: _Question, deadline: Deadline) -> Fetched:
         """Send a request; after a 401 read the token again and retry once."""
-        deadline = Deadline(timeout_s)
-        answer = self._answer(question, deadline)
+        answer = self._taken(question, deadline)
         if answer.status == 401 and self._token_file is not None:
             # The kubelet replaces a token before it expires; ours may be the previous one.
             self._token = read_token(self._token_file)
-            answer = self._answer(question, deadline)
-        self._check_refusal(question, answer)
-        return answer
-
-    def _check_refusal(self, question: _Question, answer: Fetched) -> None:
-        """Raise `Transient` for a 401 or 403 that may be temporary."""
-        if self._refusals.may_pass(answer.status) and answer.status in (401, 403):
-            verb = None if question.data is None else "create"
-            refused = failure_of_answer(self._asked(urlsplit(question.target).path, verb), answer)
-            raise Transient(
-                f"{refused.message}; this may be temporary, because requests failed before",
-                fault="platform",
-                hint=refused.hint,
-            )
-
-    def _answer(self, question: _Question, deadline: Deadline) -> Fetched:
-        """Send a request on the persistent connection, if that still works."""
-        is_kept = self._session is not None
-        try:
-            answer = self._taken(question, deadline)
-        except Transient:
-            if not is_kept:
-                raise
-            # The server may have closed an idle connection. A retry is safe: the request only
-            # reads, or creates an object with a fixed name.
             answer = self._taken(question, deadline)
         if answer.header("content-encoding") == "gzip":
             return answer._replace(body=self._inflated(answer.body, question.max_bytes))
         return answer
 
     def _taken(self, question: _Question, deadline: Deadline) -> Fetched:
-        """Send a request once and read the whole response; drops a failed connection."""
+        """Send a request on the persistent connection, and read the whole response."""
+        is_kept = self._session is not None
         session = self._session = self._session or self._new_session()
         try:
-            head = self._head(session, question, deadline)
-            if session.reconnected:
-                # The connection broke between two requests, perhaps because the server restarted.
-                self._refusals.failed()
-            return head._replace(body=session.body(deadline, question.max_bytes))
+            with self._noted():
+                head = self._head(session, question, deadline)
+                if session.reconnected:
+                    # It broke between two requests, perhaps because the server restarted.
+                    self._refusals.failed()
+                return head._replace(body=session.body(deadline, question.max_bytes))
         except BaseException as e:
             self.close()
-            if isinstance(e, (Transient, TimedOut)):
+            if isinstance(e, TimedOut):
                 self._refusals.failed()
-            if isinstance(e, BadCertificate):
-                raise self._distrust(e) from None
+            if not (is_kept and isinstance(e, Transient)):
+                raise
+        # The server may have closed an idle connection. A retry is safe: the request only reads,
+        # or creates an object with a fixed name.
+        return self._taken(question, deadline)
+
+    @contextlib.contextmanager
+    def _noted(self) -> Iterator[None]:
+        """Record a failure of the connection, and explain one of the certificate."""
+        try:
+            yield
+        except Transient:
+            self._refusals.failed()
             raise
+        except BadCertificate as e:
+            by = f"by {self._authority}" if self._authority else "by an authority of this machine"
+            raise NoApiServer(
+                f"the certificate of {self.where} is not the one expected: it is not signed {by}, "
+                f"or made out to another name ({e.reason})",
+                fault="platform",
+                hint="the Pod's ca.crt must be the cluster's; check that no proxy intercepts the connection",
+            ) from None
+
+    def _failure(self, question: _Question, answer: Fetched) -> Failure:
+        """The failure that a response means; a 401 or 403 may be temporary."""
+        verb = None if question.data is None else "create"
+        asked = Asked(self.where, question.path, self._token_file, verb)
+        failure = failure_of_answer(asked, answer)
+        if self._refusals.may_pass(answer.status) and isinstance(failure, Refused):
+            return Transient(
+                f"{failure.message}; this may be temporary, because requests failed before",
+                fault="platform",
+                hint=failure.hint,
+            )
+        return failure
 
     def _head(self, session: Session, question: _Question, deadline: Deadline) -> Fetched:
         headers = {"Accept": question.accept or "application/json"}
@@ -302,18 +291,6 @@ class ApiServer:
                 f"{e.strerror or 'no certificate'}",
                 fault="platform",
             ) from e
-
-    def _asked(self, path: str, verb: str | None = None) -> Asked:
-        return Asked(self.where, path, self._token_file, verb)
-
-    def _distrust(self, failure: BadCertificate) -> NoApiServer:
-        by = f"by {self._authority}" if self._authority else "by an authority of this machine"
-        return NoApiServer(
-            f"the certificate of {self.where} is not the one expected: it is not signed {by}, "
-            f"or made out to another name ({failure.reason})",
-            fault="platform",
-            hint="the Pod's ca.crt must be the cluster's; check that no proxy intercepts the connection",
-        )
 
 
 def _lines(session: Session, deadline: Deadline) -> Iterator[bytes]:

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pairun.base.foreignjson import parse_record
-from pairun.base.retryafter import retry_after_s
 from pairun.kube.ports import PORT_ANNOTATION, PortPlan, rendezvous_port
-from pairun.module import Fetched, TimedOut, Transient
+from pairun.module import TimedOut, Transient
 from pairun.net.apianswers import Refused
 from pairun.net.apiserver import ApiServer
 from pairun.rendezvous.roster import Address
@@ -82,38 +81,34 @@ class LeaderPod:
         while True:
             retry_after = 0.0
             try:
-                answer = self._read(end - time.monotonic())
-                retry_after = retry_after_s(answer.header("retry-after"), time.time()) or 0.0
-                if answer.status in (200, 404):
-                    pod, version = self._pod(parse_record(answer.body) or {})
-                    if address := self._address(pod):
-                        return address
-                    if self._is_over(answer.status, pod):
-                        raise LeaderEnded
-                    if address := self._watch(version, min(_WATCH_S, end - time.monotonic())):
-                        return address
-            except (Transient, TimedOut):
-                pass  # may be temporary; the caller reports it
+                data = self._read(end - time.monotonic())
+                pod, version = self._pod(parse_record(data or b"{}") or {})
+                if address := self._address(pod):
+                    return address
+                if self._is_over(pod, exists=data is not None):
+                    raise LeaderEnded
+                if address := self._watch(version, min(_WATCH_S, end - time.monotonic())):
+                    return address
+            except (Transient, TimedOut) as e:
+                retry_after = e.retry_after_s or 0.0  # may be temporary; the caller reports it
             wait_s = max(retry_after, pause_s * random.uniform(0.5, 1.0))  # noqa: S311
             pause_s = min(_MAX_PAUSE_S, pause_s * 2)
             if time.monotonic() + wait_s >= end:
                 return None
             time.sleep(wait_s)
 
-    def _read(self, left_s: float) -> Fetched:
+    def _read(self, left_s: float) -> bytes | None:
         self.calls += 1
         path = f"{self._list}/{urllib.parse.quote(self._name, safe='')}" if self._name else None
-        answer = self._api.get(
-            path or self._list,
-            query=None if path else {"labelSelector": self._labels},
-            timeout_s=max(0.1, min(_READ_S, left_s)),
-            max_bytes=_MAX_POD_BYTES,
-        )
-        if answer.status in (401, 403):
-            verb = "get" if path else "list"
-            reason = "may not" if answer.status == 403 else "has no valid token to"
-            raise NotAllowed(f"this Pod's service account {reason} {verb} pods in its namespace")
-        return answer
+        try:
+            return self._api.ask(
+                path or self._list,
+                query=None if path else {"labelSelector": self._labels},
+                timeout_s=max(0.1, min(_READ_S, left_s)),
+                max_bytes=_MAX_POD_BYTES,
+            )
+        except Refused as e:
+            raise NotAllowed(e.message) from None
 
     def _pod(self, answer: dict[str, Any]) -> tuple[Any, str]:
         """The Pod in a response, and the version from which to watch."""
@@ -124,11 +119,11 @@ class LeaderPod:
         pod = next(filter(self._address, pods), pods[0] if pods else None)
         return pod, version if isinstance(version, str) else ""
 
-    def _is_over(self, status: int, pod: Any) -> bool:
+    def _is_over(self, pod: Any, *, exists: bool) -> bool:
         """Whether the leader has ended for good. A Pod that failed may be replaced."""
         if _part(pod, "status").get("phase") == "Succeeded":
             return True
-        return status == 404 and self._has_ended()
+        return not exists and self._has_ended()
 
     def _watch(self, version: str, wait_s: float) -> Address | None:
         """Wait until the Pod has an address; an empty version starts with the current Pods."""

@@ -127,8 +127,8 @@ def test_a_connection_is_kept(server: Server, api: ApiServer) -> None:
 def test_a_kept_connection_that_was_closed_is_made_again(server: Server, api: ApiServer) -> None:
     """What the server closed while nobody asked is no failure."""
     server.reply = lambda _: (200, b"{}", {}) if len(server.asked) != 2 else None
-    assert api.get(POD, **LIMITS).status == 200
-    assert api.get(POD, **LIMITS).status == 200
+    assert api.ask(POD, **LIMITS) == b"{}"
+    assert api.ask(POD, **LIMITS) == b"{}"
     assert server.connections == 2
 
 
@@ -136,9 +136,9 @@ def test_a_server_that_is_not_there(server: Server, api: ApiServer) -> None:
     """Refused at once, and asked again with success once it is there."""
     server.reply = lambda _: None
     with pytest.raises(Transient, match=f"the API server at 127.0.0.1:{server.port}"):
-        api.get(POD, **LIMITS)
+        api.ask(POD, **LIMITS)
     server.reply = lambda _: (200, b"x", {})
-    assert api.get(POD, **LIMITS).body == b"x"
+    assert api.ask(POD, **LIMITS) == b"x"
 
 
 def test_a_limit_holds_whatever_the_server_does(server: Server, api: ApiServer) -> None:
@@ -155,33 +155,33 @@ def test_a_limit_holds_whatever_the_server_does(server: Server, api: ApiServer) 
     server.reply = trickle
     began = time.monotonic()
     with pytest.raises(TimedOut, match="did not answer within"):
-        api.get(POD, timeout_s=0.3, max_bytes=10**6)
+        api.ask(POD, timeout_s=0.3, max_bytes=10**6)
     assert time.monotonic() - began < 60
     stop.set()
     server.reply = lambda _: (200, b"x", {})
-    assert api.get(POD, **LIMITS).body == b"x"
+    assert api.ask(POD, **LIMITS) == b"x"
 
 
 def test_a_body_that_is_too_large(server: Server, api: ApiServer) -> None:
     """Nothing larger than allowed is kept."""
     server.reply = lambda _: (200, b"x" * 1001, {})
     with pytest.raises(Permanent, match="larger than 1000 bytes"):
-        api.get(POD, **LIMITS)
+        api.ask(POD, **LIMITS)
 
 
 def test_a_compressed_body(server: Server, api: ApiServer) -> None:
     """It is inflated, as far as it may be large; one that is broken may be right the next time."""
     sent = {"Content-Encoding": "gzip"}
     server.reply = lambda _: (200, gzip.compress(b'{"a": 1}'), sent)
-    assert api.get(POD, **LIMITS).body == b'{"a": 1}'
+    assert api.ask(POD, **LIMITS) == b'{"a": 1}'
     server.reply = lambda _: (200, gzip.compress(b"x" * 1001), sent)
     with pytest.raises(Permanent, match="larger than 1000 bytes"):
-        api.get(POD, **LIMITS)
+        api.ask(POD, **LIMITS)
     broken = [gzip.compress(b"{}")[:-9], b"no gzip"]
     server.reply = lambda _: (200, broken.pop(), sent)
     while broken:
         with pytest.raises(Transient, match="invalid compressed data"):
-            api.get(POD, **LIMITS)
+            api.ask(POD, **LIMITS)
 
 
 def test_half_an_answer_is_none(server: Server, api: ApiServer) -> None:
@@ -193,7 +193,7 @@ def test_half_an_answer_is_none(server: Server, api: ApiServer) -> None:
 
     server.reply = half
     with pytest.raises(Transient):
-        api.get(POD, **LIMITS)
+        api.ask(POD, **LIMITS)
 
 
 def test_a_certificate_of_somebody_else(tmp_path: Path, token: Path) -> None:
@@ -213,16 +213,16 @@ def test_a_certificate_of_somebody_else(tmp_path: Path, token: Path) -> None:
     url = f"https://127.0.0.1:{server.port}"
     try:
         with pytest.raises(NoApiServer, match="is not the one expected"):
-            ApiServer(url, str(token), str(tmp_path / "other.crt")).get(POD, **LIMITS)
+            ApiServer(url, str(token), str(tmp_path / "other.crt")).ask(POD, **LIMITS)
         assert server.asked == []
         with contextlib.closing(ApiServer(url, str(token), str(tmp_path / "own.crt"))) as own:
-            assert own.get(POD, **LIMITS).status == 200
+            assert own.ask(POD, **LIMITS) == b"{}"
     finally:
         server.shutdown()
         server.server_close()
     (tmp_path / "none.crt").write_text("nothing")
     with pytest.raises(NoApiServer, match=r"none\.crt cannot be used"):
-        ApiServer(url, str(token), str(tmp_path / "none.crt")).get(POD, **LIMITS)
+        ApiServer(url, str(token), str(tmp_path / "none.crt")).ask(POD, **LIMITS)
 
 
 # --- answers -------------------------------------------------------------------------------------
@@ -470,7 +470,7 @@ def test_a_refusal_after_a_failure_counts_when_it_lasts(
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     server.reply = lambda _: None
     with pytest.raises(Transient):
-        api.get(POD, **LIMITS)
+        api.ask(POD, **LIMITS)
     server.reply = lambda _: (403, b"", {})
     for now[0] in (10.0, 69.0):
         with pytest.raises(Transient, match=r"may not get pods .* may be temporary"):
@@ -487,7 +487,7 @@ def test_a_refusal_after_a_failure_counts_when_it_lasts(
 def test_a_kept_connection_that_broke_is_a_failure(server: Server, api: ApiServer) -> None:
     """The server may have restarted between two requests."""
     server.reply = lambda _: (200, b"{}", {"Connection": "close"})
-    api.get(POD, **LIMITS)
+    api.ask(POD, **LIMITS)
     server.reply = lambda _: (403, b"", {})
     with pytest.raises(Transient, match="may be temporary"):
-        api.get(POD, **LIMITS)
+        api.ask(POD, **LIMITS)

@@ -110,7 +110,12 @@ def test_a_leader_with_a_random_name_is_found_by_its_labels(
 
 
 @pytest.mark.parametrize(
-    "first", [(200, pod()), (404, {"kind": "Status"}), (200, pod(podIP="10.9.9.9", phase="Failed"))]
+    "first",
+    [
+        (200, pod()),
+        (404, {"kind": "Status", "reason": "NotFound"}),
+        (200, pod(podIP="10.9.9.9", phase="Failed")),
+    ],
 )
 def test_a_leader_without_an_address_is_watched(
     first: tuple[int, Any], api: FakeApi, search: Callable[..., LeaderPod]
@@ -162,7 +167,7 @@ def test_where_watching_is_forbidden_it_is_asked_again(
     assert sum("watch" in query for _, query in api.asked) == 1
 
 
-@pytest.mark.parametrize(("status", "word"), [(403, "may not get"), (401, "no valid token")])
+@pytest.mark.parametrize(("status", "word"), [(403, "may not get"), (401, "requires a token")])
 def test_a_missing_right_is_said(
     status: int, word: str, api: FakeApi, search: Callable[..., LeaderPod]
 ) -> None:
