@@ -14,7 +14,7 @@ import pytest
 
 import pairun
 from pairun.cli.main import COMMANDS
-from pairun.contract.imports import foreign_imports
+from pairun.contract.linting import foreign_imports
 from pairun.contract.sources import built_in_modules, read_source
 
 PACKAGE = Path(pairun.__file__).parent

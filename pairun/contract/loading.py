@@ -10,8 +10,8 @@ from types import ModuleType
 import attrs
 
 from pairun.base.paths import built_in_folder
+from pairun.contract.arguments import mistakes
 from pairun.contract.importing import PACKAGE, execute
-from pairun.contract.mistakes import mistakes
 from pairun.contract.sources import DISK, Files, ModuleSource, read_source
 from pairun.errors import PairunError, Problem
 from pairun.module import CheckModule, Module, StateModule

@@ -14,10 +14,11 @@ from typing import Any
 
 import attrs
 
+from pairun.contract.kinds import shown
 from pairun.diagnose.words import words_needed
 from pairun.errors import PairunError, Place, Problem, Problems, Source
 from pairun.formats.goregex import FLAGS, from_go
-from pairun.playbook.document.checking import Format, shown, violations
+from pairun.playbook.document.checking import Format, violations
 from pairun.playbook.document.reading import Node, read_text
 from pairun.playbook.document.scalars import CORE
 from pairun.runtime.exitmatching import SCHEMA_VERSION

@@ -9,7 +9,8 @@ import attrs
 
 import pairun
 from pairun.base.durations import parse_duration
-from pairun.contract.arguments import arguments, may_be_secret
+from pairun.contract.arguments import arguments
+from pairun.contract.kinds import shown
 from pairun.errors import PairunError, Problems
 from pairun.module import Module, Phase
 from pairun.plan import (
@@ -25,7 +26,7 @@ from pairun.plan import (
     Task,
 )
 from pairun.playbook.content import Content
-from pairun.playbook.document.checking import shown, violations
+from pairun.playbook.document.checking import violations
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import GroupDraft, TaskDraft, draft_task
 from pairun.playbook.effective import RESERVED, Effective
@@ -223,7 +224,7 @@ class _Compiler:
     def _arguments(self, draft: TaskDraft, cls: type[Module], values: Values) -> dict[str, Any]:
         declared = arguments(cls)
         # Mask plain-text secrets like those from an expression.
-        may_hide = {a.name for a in declared if may_be_secret(a.type)}
+        may_hide = {a.name for a in declared if a.kind.may_be_secret}
         args = {
             name: with_secrets(value, name) if name in may_hide else value
             for name, value in ((name, values.of(node)) for name, node in draft.args.items())

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from pairun.contract.declarations import declaration
-from pairun.contract.defaults import wrong_defaults
-from pairun.contract.imports import foreign_imports
+from pairun.contract.linting import declaration, foreign_imports, wrong_defaults
 from pairun.contract.loading import load_module
 from pairun.contract.sources import read_source
 from pairun.errors import PairunError, Place, Problems
@@ -135,11 +133,11 @@ def lint_module(path: str) -> Problems:
         # The module loads, so it does not import the invalid file.
         problems.error("PR602", f"{path} holds a file that is not Python: {e}")
         return problems
-    for default in wrong:
-        place = Place(texts[default.at.file], default.at.line, default.at.column)
-        problems.error("PR603", default.message, place, default.hint)
+    for (file, line, column), message, hint in wrong:
+        problems.error("PR603", message, Place(texts[file], line, column), hint)
     if name not in KEYWORDS:
-        place = Place(texts[example.file], example.line, example.column)
+        file, line, column = example
+        place = Place(texts[file], line, column)
         problems.extend(example_problems(name, module, place))
     for each in foreign:
         place = Place(texts[each.file], each.line, each.column)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pairun.contract.arguments import arguments
-from pairun.contract.mistakes import argument_problems
+from pairun.contract.arguments import arguments, build, error_text
+from pairun.contract.kinds import ArgumentProblem, shown
 from pairun.errors import PairunError, Problems
 from pairun.module import Module, format_duration, parse_duration
 from pairun.plan import Late
 from pairun.playbook.content import Content
-from pairun.playbook.document.checking import shown
 from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import TaskDraft, draft_task
@@ -89,7 +88,12 @@ def check_arguments(
         pending: the arguments whose values are not known yet.
         problems: takes every error.
     """
-    for p in argument_problems(cls, values, pending):
+    try:
+        found = build(cls, values, pending)[1]
+    except Exception as e:  # noqa: BLE001 - a module's checks may raise any exception
+        message = f"the module fails on its arguments: {error_text(e)}"
+        found = [ArgumentProblem((), "PR603", message)]
+    for p in found:
         node = task.args.at(p.path) or task.args
         place = node.key or node.place if p.id in ("PR604", "PR606") else node.place
         message = f"{task.module}: {p.message}"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pairun.catalogue import CATALOGUE
-from pairun.contract.arguments import arguments, arguments_schema, default_text, type_name
+from pairun.contract.arguments import arguments, arguments_schema
 from pairun.diagnose.classes import CLASSES, UNKNOWN
 from pairun.diagnose.remedies import REMEDIES
 from pairun.errors import PairunError, Problems
@@ -86,8 +86,8 @@ def module_lines(name: str, cls: type[Module]) -> Iterator[str]:
     yield ""
     yield "arguments"
     for a in arguments(cls):
-        default = "required" if a.required else f"default {default_text(a)}"
-        yield f"  {a.name} ({type_name(a.type)}, {default})"
+        default = "required" if a.required else f"default {a.default_text()}"
+        yield f"  {a.name} ({a.kind.name}, {default})"
         yield f"      {a.doc}"
     if not arguments(cls):
         yield "  none"

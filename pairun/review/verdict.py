@@ -8,8 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pairun.contract.arguments import build
-from pairun.contract.mistakes import error_text
+from pairun.contract.arguments import build, error_text
 from pairun.module import (
     CheckModule,
     Context,

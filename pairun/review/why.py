@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from pairun.contract.arguments import Argument, arguments, default_text
+from pairun.contract.arguments import Argument, arguments
 from pairun.errors import PairunError, Place, Problem, did_you_mean, nearest
 from pairun.job.planning import RolePlan
 from pairun.playbook.content import Content
@@ -84,7 +84,7 @@ def default_of(plan: RolePlan, path: str, content: Content) -> Default | None:
         argument = next((a for a in _arguments_of(task, content) if a.name == below[0]), None)
         if argument is None or argument.required:
             return None
-        text = "none" if below[1:] else default_text(argument)
+        text = "none" if below[1:] else argument.default_text()
         return Default(text, f"default of the module {task.module}")
     keyword = _TASK_KEYWORDS.get(first)
     if keyword is None or (below and keyword.schema.get("type") not in ("object", "array")):

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from pairun.contract.imports import ABSENT
+from pairun.contract.linting import ABSENT
 from pairun.errors import PairunError
 from pairun.handover.bundle import find_bundle, find_own_authorities
 

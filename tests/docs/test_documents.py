@@ -14,7 +14,7 @@ import textwrap
 import pytest
 
 from pairun import module
-from pairun.contract.imports import FACES
+from pairun.contract.linting import FACES
 from pairun.module import cluster
 from pairun.testing import FakeWorld, load, make, run
 

@@ -13,7 +13,8 @@ import pytest
 
 from pairun import testing
 from pairun.base.paths import PLAIN_FILES
-from pairun.contract.arguments import ArgumentProblem, build
+from pairun.contract.arguments import build
+from pairun.contract.kinds import ArgumentProblem
 from pairun.contract.loading import load_module
 from pairun.contract.sources import built_in_modules
 from pairun.host.context import HostContext

@@ -243,7 +243,11 @@ def bad_root(desk: Desk, module: str, task: str = "bad: {number: 1}") -> Path:
         ("number: int", "number: list", "'number' with a type that YAML does not have: list"),
         ("number: int", "number: dict[int, str]", "'number' with a type that YAML does not have"),
         ("number: int =", "number =", "'number' without a type"),
-        ("default=1", "factory=lambda: 1 // 0", "arguments that cannot be read: ZeroDivisionError"),
+        (
+            "default=1",
+            "factory=lambda: 1 // 0",
+            "'number' with a default that fails: ZeroDivisionError",
+        ),
     ],
 )
 def test_a_module_that_lacks_what_it_must_have(desk: Desk, old: str, new: str, says: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pairun.base.durations import DURATION_PATTERN
+from pairun.contract.kinds import Path, shown
 from pairun.errors import Problem, did_you_mean, nearest
 from pairun.module import Secret
 from pairun.playbook.document.plainschema import fits
@@ -17,7 +18,6 @@ from pairun.playbook.keywords import FOREIGN
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
-Path = tuple[str | int, ...]
 Violation = tuple[Path, Node, Problem]
 """The path of what is wrong, the node there (for a missing key its mapping), and the problem."""
 
@@ -244,24 +244,4 @@ def _shown_at(node: Node) -> str:
     is_hidden = lines[place.line - 1 : place.line] != [] and not place.source.line(place.line)
     if is_hidden and isinstance(node.value, str | int | float) and not isinstance(node.value, bool):
         return "text" if isinstance(node.value, str) else "a number"
-    return shown(node.value)
-
-
-def shown(value: object) -> str:
-    """A value in a message: short, with secrets masked."""
-    if isinstance(value, Secret):
-        return "a secret"
-    if isinstance(value, Timestamp):
-        return "a date"
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list"
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    text = str(value)
-    if len(text) > 40:
-        text = text[:37] + "..."
-    return f"'{text}'" if isinstance(value, str) else text
+    return "a date" if isinstance(node.value, Timestamp) else shown(node.value)

@@ -8,9 +8,9 @@ from typing import Any
 
 import attrs
 
-from pairun.contract.arguments import arguments, type_name
+from pairun.contract.arguments import arguments
 from pairun.errors import Problem
-from pairun.module import Module, Secret, format_duration, parse_duration
+from pairun.module import Module, Secret, format_duration
 from pairun.plan import EVENTS, Late, Plan, Task
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, TaskDraft
@@ -80,7 +80,7 @@ def task_values(
     for argument in arguments(load(task.module)):
         given = argument.name in task.args
         value = task.args[argument.name] if given else argument.default
-        say(("args", argument.name), _as_written(argument.type, value), not given)
+        say(("args", argument.name), argument.kind.normal(value), not given)
     for name, value in _keywords(task):
         say((name,), value)
     if (lock := node.get("locked")) is not None and lock.value is True:
@@ -141,18 +141,6 @@ def _handlers(task: Task, node: Node, draft: TaskDraft) -> Iterator[tuple[Task, 
         written[str(given.value) if given else id_] = entry
     for handler in task.on_exit:
         yield handler, written.get(handler.id, node)
-
-
-def _as_written(kind: Any, value: Any) -> Any:
-    """Durations and modes in a normal form, for comparison with defaults."""
-    named = type_name(kind)
-    if named.startswith("duration"):
-        seconds = parse_duration(value) if isinstance(value, str) else value
-        return format_duration(seconds) if isinstance(seconds, int | float) else value
-    if named.startswith("file mode"):
-        mode = int(value, 8) if isinstance(value, str) and value.isdigit() else value
-        return f"{mode:04o}" if isinstance(mode, int) else value
-    return value
 
 
 def _setter(node: Node, path: Path, variables: Mapping[str, Node]) -> str:

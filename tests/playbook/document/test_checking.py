@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pairun.contract.kinds import shown
 from pairun.errors import Place, Source
 from pairun.module import Secret
-from pairun.playbook.document.checking import Format, shown, violations
+from pairun.playbook.document.checking import Format, violations
 from pairun.playbook.document.reading import Node, node_of
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pairun.contract.imports import Import, foreign_imports
+from pairun.contract.linting import Import, foreign_imports
 from pairun.contract.sources import ModuleSource
 
 

@@ -1,4 +1,4 @@
-"""Finds imports of a module that the user's image may lack."""
+"""What lint finds in a module's source: imports that an image may lack, and wrong defaults."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pairun.contract.arguments import arguments
 from pairun.contract.sources import ENTRY, ModuleSource
+from pairun.module import Module
 
 ABSENT = frozenset({
     "aifc", "antigravity", "asynchat", "asyncore", "audioop", "bdb", "cgitb", "chunk",
@@ -86,3 +88,52 @@ def _executed(node: ast.AST) -> Iterator[ast.AST]:
                 yield from _executed(other)
         else:
             yield from _executed(child)
+
+
+_MAX_SHOWN = 40
+"""Characters of a default that a message shows."""
+
+
+def wrong_defaults(
+    cls: type[Module], source: ModuleSource
+) -> Iterator[tuple[tuple[str, int, int], str, str]]:
+    """The defaults that are not of their argument's kind: `declaration`, a message, what to write.
+
+    Args:
+        cls: the module's class.
+        source: its source.
+    """
+    for a in arguments(cls):
+        if a.required or a.kind.fits(a.default):
+            continue
+        text = repr(a.default)
+        text = text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."
+        message = f"the default of '{a.name}' must be {a.kind.name}, not {text}"
+        needs_null = "add `| None` to its type, or give another default"
+        remedy = needs_null if a.default is None else a.kind.remedy
+        yield declaration(cls, a.name, source), message, remedy
+
+
+def declaration(cls: type[Module], attribute: str, source: ModuleSource) -> tuple[str, int, int]:
+    """The file, line and column (from 1) of an attribute in the innermost class that declares it.
+
+    Args:
+        cls: the module's class.
+        attribute: an argument or a class attribute.
+        source: of the module.
+
+    Returns:
+        The first line of its first file if the source does not show the place.
+    """
+    names = [c.__name__ for c in cls.__mro__]
+    files = [file for file in source.files if file.endswith(".py")]
+    places = {
+        node.name: (file, each.lineno, each.col_offset + 1)
+        for file in files
+        for node in ast.walk(ast.parse(source.files[file]))
+        if isinstance(node, ast.ClassDef) and node.name in names
+        for each in node.body
+        for target in getattr(each, "targets", [getattr(each, "target", None)])
+        if isinstance(target, ast.Name) and target.id == attribute
+    }
+    return next((places[name] for name in names if name in places), (files[0], 1, 1))
