@@ -155,22 +155,26 @@ def volume(tmp_path: pathlib.Path) -> Volume:
     return Volume(tmp_path / "pai")
 
 
-BOTH_WAYS = ("test_grace", "test_onstop", "test_phases", "test_reaping", "test_robust", "test_signals")
+BOTH_WAYS = {
+    "test_dumb_init", "test_grace", "test_onstop", "test_phases", "test_reaping", "test_robust",
+    "test_signals",
+}  # fmt: skip
 """The files of tests on which it bears whether the phase is PID 1."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run the tests of `BOTH_WAYS` as a plain process too."""
-    if "start" in metafunc.fixturenames:
-        both = metafunc.module.__name__.rpartition(".")[2] in BOTH_WAYS
-        ways = ["plain", "pid1"] if both else ["pid1"]
-        metafunc.parametrize("start", ways, indirect=True)
+    if (
+        "start" in metafunc.fixturenames
+        and metafunc.module.__name__.rpartition(".")[2] in BOTH_WAYS
+    ):
+        metafunc.parametrize("start", ["plain", "pid1"], indirect=True)
 
 
 @pytest.fixture
 def start(request: pytest.FixtureRequest, volume: Volume) -> Iterator[Callable[..., Running]]:
     """Starts the phase on the volume, as PID 1 of a namespace unless the parameter is "plain"."""
-    namespace = request.param == "pid1"
+    namespace = getattr(request, "param", "pid1") == "pid1"
     if namespace and not namespaces_work():
         pytest.skip("this kernel lets us make no PID namespace")
     with _starter(volume, namespace=namespace) as begin:

@@ -13,7 +13,6 @@ import pytest
 
 from tests.stopwatch import Stopwatch
 
-
 FORWARDED = (
     signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
     signal.SIGALRM, signal.SIGWINCH, signal.SIGCONT, signal.SIGIO, signal.SIGRTMIN,
