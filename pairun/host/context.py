@@ -294,26 +294,21 @@ class HostContext(Context):
         max_bytes: int | None = None,
         stall_s: float = 60.0,
     ) -> FetchedFile:
-        from pairun.host import download as hostdownload
+        from pairun.host.download import Download
 
         with contextlib.ExitStack() as stack:
             with in_words(f"write {path}"):
                 place = stack.enter_context(place_of(path, self._door))
-            fetched = hostdownload.fetch_file(
-                hostdownload.FileRequest(
-                    url=reveal(url),
-                    place=place,
-                    headers=headers or {},
-                    mode=mode,
-                    sha256=sha256.lower() if sha256 else None,
-                    max_bytes=max_bytes,
-                    stall_s=stall_s,
-                ),
-                env=self.env,
-                remaining=self.remaining_s,
-                progress=self.progress,
-                now=self.now,
-            )
+            fetched = Download(
+                ctx=self,
+                url=reveal(url),
+                place=place,
+                headers=headers or {},
+                mode=mode,
+                sha256=sha256.lower() if sha256 else None,
+                max_bytes=max_bytes,
+                stall_s=stall_s,
+            ).run()
             files.remember(place.name, fetched.sha256, self._digests, folder=place.folder)
         return fetched
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Mapping
-from urllib.parse import urlsplit
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+from urllib.parse import urljoin, urlsplit
 
 import attrs
 
+from pairun.base.linklocal import is_link_local
 from pairun.base.retryafter import is_worth_a_retry, retry_after_s
 from pairun.host.part import Note, Part
 from pairun.host.place import Place
-from pairun.host.redirects import follow
 from pairun.module import (
+    Context,
     Failure,
     Fault,
     Fetched,
@@ -33,14 +35,25 @@ from pairun.module import (
 from pairun.net.session import Deadline, Session
 
 _MAX_STARTS = 3
+_MAX_REDIRECTS = 10
 # Ends before the executor stops the attempt, to report how many bytes have arrived.
 _MARGIN_S = 0.25
 
 
-@attrs.frozen(kw_only=True)
-class FileRequest:
-    """The arguments of a download; see `pairun.module.Context.fetch_file`."""
+class _StartOver(Exception):
+    """The partial file is useless; download the whole file."""
 
+
+@attrs.frozen(kw_only=True)
+class Download:
+    """A download; see `pairun.module.Context.fetch_file` for the fields.
+
+    Attributes:
+        ctx: the world, with the task's environment for proxies and authorities.
+        place: the file.
+    """
+
+    ctx: Context
     url: str
     place: Place
     headers: Mapping[str, str | Secret]
@@ -49,116 +62,93 @@ class FileRequest:
     max_bytes: int | None
     stall_s: float
 
-
-@attrs.frozen(kw_only=True)
-class _World:
-    """The parts of the environment that a download uses."""
-
-    env: Mapping[str, str]
-    remaining: Callable[[], float | None]
-    progress: Callable[[int, int | None, str], None]
-    now: Callable[[], float]
-
-
-class _StartOver(Exception):
-    """The partial file is useless; download the whole file."""
-
-
-def fetch_file(
-    request: FileRequest,
-    *,
-    env: Mapping[str, str],
-    remaining: Callable[[], float | None],
-    progress: Callable[[int, int | None, str], None],
-    now: Callable[[], float],
-) -> FetchedFile:
-    """Download a file.
-
-    Args:
-        request: the address, the file, and the limits.
-        env: the task's environment; see `pairun.net.proxies` and `pairun.net.authorities`.
-        remaining: seconds left, or None for no limit.
-        progress: called with the bytes so far, the total or None, and the path.
-        now: seconds since the epoch.
-
-    Raises:
-        Failure: see `pairun.module.Context.fetch_file`.
-    """
-    world = _World(env=env, remaining=remaining, progress=progress, now=now)
-    with Part.opened(request.place, request.url) as part:
-        for _ in range(_MAX_STARTS):
-            try:
-                return _Download(request, world, part).run()
-            except _StartOver:
-                part.forget()
-    host = urlsplit(request.url).hostname or "the server"
-    raise Transient(f"{host} keeps changing the content while it is downloaded", fault="platform")
-
-
-class _Download:
-    """One attempt: downloads the whole file, or continues a partial one."""
-
-    def __init__(self, request: FileRequest, world: _World, part: Part) -> None:
-        self._request = request
-        self._world = world
-        self._part = part
-
     def run(self) -> FetchedFile:
+        """Download the file.
+
+        Raises:
+            Failure: see `pairun.module.Context.fetch_file`.
+        """
+        with Part.opened(self.place, self.url) as part:
+            for _ in range(_MAX_STARTS):
+                try:
+                    return self._complete(part)
+                except _StartOver:
+                    part.forget()
+        host = urlsplit(self.url).hostname or "the server"
+        raise Transient(
+            f"{host} keeps changing the content while it is downloaded", fault="platform"
+        )
+
+    def _complete(self, part: Part) -> FetchedFile:
         """Complete the partial file and move it to its final path.
 
         Raises:
             _StartOver: the partial file is useless.
             Failure: the download fails.
         """
-        part = self._part
         resumed_at = part.resume()
-        if resumed_at and self._is_whole():
-            return self._finished(resumed_at)
-        with follow(
-            self._request.url,
-            self._request.headers,
-            conditions=part.conditions(),
-            env=self._world.env,
-            limit_s=self._limit_s,
-            may_downgrade=self._request.sha256 is not None,
-        ) as (session, head):
-            resumed_at = self._continue(head, session.where)
-            expected = part.note.total
-            self._check_size(expected, session.where)
-            part.write_note()
-            self._take(session, expected)
-            # Without a length, an empty body means that the connection broke after the headers.
-            cut_off = not part.size and not head.header("transfer-encoding")
-            if part.size != expected if expected is not None else cut_off:
-                raise self._broken(f"{session.where} sent less than it announced", expected)
-        self._check_sum(resumed_at, session.where)
-        return self._finished(resumed_at)
+        # An earlier attempt may have got all bytes, and failed before the rename.
+        is_whole = part.size == part.note.total and part.digest() == self.sha256
+        if not (resumed_at and is_whole):
+            with self._follow(part.conditions()) as (session, head):
+                resumed_at = self._continue(part, head, session.where)
+                self._check_size(part, part.note.total, session.where)
+                part.write_note()
+                self._take(part, session)
+                expected = part.note.total
+                # Without a length, an empty body means that the connection broke after the headers.
+                cut_off = not part.size and not head.header("transfer-encoding")
+                if part.size != expected if expected is not None else cut_off:
+                    why = f"{session.where} sent less than it announced"
+                    raise Transient(_so_far(part, why), fault="platform")
+            self._check_sum(part, resumed_at, session.where)
+        fetched = FetchedFile(part.size, part.digest(), resumed_at)
+        part.into_place(self.mode)
+        self.ctx.progress(fetched.size, fetched.size, self.place.path)
+        return fetched
 
-    def _is_whole(self) -> bool:
-        """Whether an earlier attempt got all bytes and failed before the rename."""
-        part, sha256 = self._part, self._request.sha256
-        return sha256 is not None and part.size == part.note.total and part.digest() == sha256
+    # --- the request ---
 
-    def _continue(self, head: Fetched, where: str) -> int:
+    @contextlib.contextmanager
+    def _follow(self, conditions: Mapping[str, str]) -> Iterator[tuple[Session, Fetched]]:
+        """Send a GET request and follow redirects; yields the session and the response's head.
+
+        Raises:
+            Failure: a server does not respond, or a redirect has no usable address.
+        """
+        url, headers = self.url, self.headers
+        for _ in range(_MAX_REDIRECTS + 1):
+            with Session.to(url, self.ctx.env) as session:
+                deadline = Deadline(self._limit_s())
+                head = session.ask("GET", url, deadline, {**headers, **conditions})
+                if head.status not in (301, 302, 303, 307, 308):
+                    yield session, head
+                    return
+            target = _target(url, head, session.where, may_downgrade=self.sha256 is not None)
+            if not may_share_headers(url, target):
+                # Permanently: a second server may redirect back to the first one.
+                headers = {}
+            url = target
+        first = urlsplit(self.url).hostname or "the server"
+        raise Permanent(f"{first} redirects more than {_MAX_REDIRECTS} times", fault="platform")
+
+    def _continue(self, part: Part, head: Fetched, where: str) -> int:
         """Check status and headers, and prepare the part; returns the body's offset in it.
 
         Raises:
             _StartOver: the response does not continue the part.
             Failure: the status is an error.
         """
-        part = self._part
         if head.status == 206 and part.size:
             span = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", head.header("content-range") or "")
-            total = part.note.total
-            fits = (
-                span is not None
-                and int(span[1]) == part.size
-                and int(span[2]) >= part.size
-                and (span[3] == "*" or total is None or int(span[3]) == total)
-            )
-            etag = head.header("etag")
-            same = etag is None or not part.note.etag or etag == part.note.validator
-            if not fits or not same or span is None:
+            total, etag = part.note.total, head.header("etag")
+            if (
+                span is None
+                or int(span[1]) != part.size
+                or int(span[2]) < part.size
+                or (span[3] != "*" and total is not None and int(span[3]) != total)
+                or (etag is not None and part.note.etag and etag != part.note.validator)
+            ):
                 raise _StartOver
             if total is None and span[3] != "*":
                 part.note.total = int(span[3])
@@ -166,13 +156,14 @@ class _Download:
         if head.status == 416 and part.size:
             raise _StartOver
         if head.status != 200:
-            raise _status_failure(head, where, self._world.now())
-        part.begin(Note.of(self._request.url, head))
+            raise _status_failure(head, where, self.ctx.now())
+        part.forget()
+        part.note = Note.of(self.url, head)
         return 0
 
-    def _check_size(self, total: int | None, where: str) -> None:
+    def _check_size(self, part: Part, total: int | None, where: str) -> None:
         """Fail early if the file is too large for its limit or for the disk."""
-        limit, part = self._request.max_bytes, self._part
+        limit = self.max_bytes
         if limit is not None and max(total or 0, part.size) > limit:
             part.forget()
             size = format_size(total) if total else "its body"
@@ -187,75 +178,63 @@ class _Download:
             free = disk.f_bavail * disk.f_frsize
             if total - part.size > free:
                 raise Transient(
-                    f"not enough space for {self._request.place.path}: it needs {format_size(total - part.size)}"
+                    f"not enough space for {self.place.path}: it needs {format_size(total - part.size)}"
                     f" more, and its file system has {format_size(free)} free",
                     hint="free space on that file system, or download to another",
                 )
 
     # --- the body ---
 
-    def _take(self, session: Session, expected: int | None) -> None:
-        part, request = self._part, self._request
-        self._world.progress(part.size, expected, request.place.path)
+    def _take(self, part: Part, session: Session) -> None:
+        expected = part.note.total
+        piece = b""
         while True:
+            self.ctx.progress(part.size, expected, self.place.path)
             limit = self._limit_s()
             try:
                 piece = session.read(Deadline(limit))
             except TimedOut:
-                stalled = limit >= request.stall_s
-                why = f"sent nothing for {format_duration(limit)}" if stalled else "is too slow"
-                more = "" if stalled else " for the time of this attempt"
-                raise TimedOut(
-                    self._so_far(f"{session.where} {why}{more}", expected), fault="platform"
-                ) from None
+                why = f"sent nothing for {format_duration(limit)}"
+                if limit < self.stall_s:
+                    why = "is too slow for the time of this attempt"
+                why = _so_far(part, f"{session.where} {why}")
+                raise TimedOut(why, fault="platform") from None
             except Transient as e:
-                raise self._broken(e.message, expected) from None
+                raise Transient(_so_far(part, e.message), fault="platform") from None
             if not piece:
                 return
             part.append(piece)
-            if request.max_bytes is not None and part.size > request.max_bytes:
-                self._check_size(None, session.where)
+            if self.max_bytes is not None and part.size > self.max_bytes:
+                self._check_size(part, None, session.where)
             if expected is not None and part.size > expected:
                 part.forget()
                 raise Transient(f"{session.where} sent more than it announced", fault="platform")
-            self._world.progress(part.size, expected, request.place.path)
 
     def _limit_s(self) -> float:
         """The timeout for the next byte, in seconds."""
-        left = self._world.remaining()
-        if left is None:
-            return self._request.stall_s
-        return min(self._request.stall_s, max(left - _MARGIN_S, 0.001))
+        left = self.ctx.remaining_s()
+        return self.stall_s if left is None else min(self.stall_s, max(left - _MARGIN_S, 0.001))
 
-    def _broken(self, why: str, expected: int | None) -> Transient:
-        return Transient(self._so_far(why, expected), fault="platform")
-
-    def _so_far(self, why: str, expected: int | None) -> str:
-        part = self._part
-        of = f" of {format_size(expected)}" if expected is not None else ""
-        then = "continues from there" if part.note.validator else "starts over (no strong ETag)"
-        return f"{why}: {format_size(part.size)}{of} arrived; the next attempt {then}"
-
-    def _check_sum(self, resumed_at: int, where: str) -> None:
-        expected, part = self._request.sha256, self._part
-        if expected is None or (sha256 := part.digest()) == expected:
+    def _check_sum(self, part: Part, resumed_at: int, where: str) -> None:
+        if self.sha256 is None or (sha256 := part.digest()) == self.sha256:
             return
         part.forget()
         if resumed_at:
             # An earlier attempt's part may be wrong.
             raise _StartOver
         raise Permanent(
-            f"{where} sent different content: its SHA-256 is {sha256}, not {expected}",
+            f"{where} sent different content: its SHA-256 is {sha256}, not {self.sha256}",
             fault="user",
             hint="correct sha256, or check why the file changed",
         )
 
-    def _finished(self, resumed_at: int) -> FetchedFile:
-        part = self._part
-        fetched = FetchedFile(part.size, part.digest(), resumed_at)
-        part.into_place(self._request.mode)
-        self._world.progress(fetched.size, fetched.size, self._request.place.path)
-        return fetched
+
+def _so_far(part: Part, why: str) -> str:
+    """A reason with the bytes that have arrived, and what the next attempt does."""
+    total = part.note.total
+    of = f" of {format_size(total)}" if total is not None else ""
+    then = "continues from there" if part.note.validator else "starts over (no strong ETag)"
+    return f"{why}: {format_size(part.size)}{of} arrived; the next attempt {then}"
 
 
 def _status_failure(head: Fetched, where: str, now: float) -> Failure:
@@ -276,3 +255,68 @@ def _status_failure(head: Fetched, where: str, now: float) -> Failure:
     }
     fault, hint = hints.get(status, ("unknown", None))
     return Permanent(f"{where} answered {status}", fault=fault, hint=hint)
+
+
+def _target(url: str, head: Fetched, where: str, *, may_downgrade: bool) -> str:
+    """The address that a redirect leads to.
+
+    Raises:
+        Permanent: it is invalid, or must not be followed.
+    """
+    try:
+        target = urljoin(url, (head.header("location") or "").strip())
+        # Encodes spaces and umlauts byte by byte, as curl does.
+        target = re.sub(
+            r"[^!-~]", lambda m: "".join(f"%{b:02X}" for b in m[0].encode("latin-1", "replace")),
+            target,
+        )  # fmt: skip
+        scheme = Origin.of(target).scheme
+    except ValueError:
+        scheme = ""
+    if not head.header("location") or scheme not in ("http", "https"):
+        raise Permanent(
+            f"{where} redirects to an invalid address (status {head.status})", fault="platform"
+        )
+    if is_link_local(urlsplit(target).hostname or ""):
+        raise Permanent(
+            f"{where} redirects to an address of this machine's link, which pairun does not follow",
+            fault="platform",
+            hint="clouds serve credentials there; use the final address if this is intended",
+        )
+    if urlsplit(url).scheme == "https" and scheme == "http" and not may_downgrade:
+        raise Permanent(
+            f"{where} redirects from https to http, where others can change the content",
+            fault="platform",
+            hint="give its sha256, or the final address",
+        )
+    return target
+
+
+class Origin(NamedTuple):
+    """The origin of an address: scheme, host and port (RFC 6454, 4)."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @classmethod
+    def of(cls, url: str) -> Origin:
+        """The origin of an address.
+
+        Raises:
+            ValueError: the address is malformed.
+        """
+        parts = urlsplit(url)
+        default = {"http": 80, "https": 443}.get(parts.scheme, 0)
+        return cls(parts.scheme, parts.hostname or "", parts.port or default)
+
+
+def may_share_headers(url: str, target: str) -> bool:
+    """Whether headers for one address may be sent to another after a redirect.
+
+    Allowed are the same origin, or the same host with TLS, each on its default port.
+    """
+    one, other = Origin.of(url), Origin.of(target)
+    return one == other or (
+        one == Origin("http", other.host, 80) and other == Origin("https", one.host, 443)
+    )

@@ -16,14 +16,13 @@ import os
 import re
 import stat as stat_bits
 from collections.abc import Iterator
-from typing import Any
 
 import attrs
 
 from pairun.base.foreignjson import parse_json
 from pairun.base.retryafter import http_date_s
 from pairun.handover.opening import open_regular
-from pairun.host import failures
+from pairun.host.failures import failure, in_words
 from pairun.host.place import Place
 from pairun.module import Conflict, Fetched
 
@@ -54,18 +53,16 @@ class Note:
     @classmethod
     def of(cls, url: str, head: Fetched) -> Note:
         """The note for a complete response."""
-        etag, length = head.header("etag"), head.header("content-length")
+        etag, length = head.header("etag"), head.header("content-length") or ""
         strong = etag is not None and re.fullmatch(r'"[!#-~]*"', etag) is not None
         # A weak ETag forbids the date as well (RFC 9110, 13.1.5).
         date = _strong_date(head) if etag is None else ""
-        total = int(length) if re.fullmatch(r"[0-9]{1,18}", length or "") and length else None
-        if head.header("transfer-encoding"):
-            total = None
+        known = re.fullmatch("[0-9]{1,18}", length) and not head.header("transfer-encoding")
         return cls(
             url=_digest_of(url),
             validator=(etag or "") if strong else date,
             etag=strong,
-            total=total,
+            total=int(length) if known else None,
             boot=_boot(),
         )
 
@@ -73,8 +70,7 @@ class Note:
     def parsed(cls, data: bytes) -> Note | None:
         """Parse a note; None if it is invalid."""
         try:
-            values: dict[str, Any] = parse_json(data)
-            note = cls(**values)
+            note = cls(**parse_json(data))
         except (ValueError, TypeError):
             return None
         texts = (note.url, note.validator, note.boot)
@@ -86,51 +82,51 @@ class Part:
     """The open and locked part.
 
     Attributes:
+        fd: its descriptor.
         size: its bytes so far.
         note: the download that it belongs to.
     """
 
-    def __init__(self, fd: int, target: Place, url: str) -> None:
+    def __init__(self, fd: int, target: Place, part: Place, url: str) -> None:
         self.fd = fd
         self.size = 0
         self.note = Note(url=_digest_of(url))
-        self._target = target
-        self._part = _part_of(target)
-        self._note_name = f"{self._part.name}.json"
+        self._target, self._part = target, part
+        self._note_name = f"{part.name}.json"
+        self._writing = f"write {target.path}"
         self._hash = hashlib.sha256()
         self._placed = False
 
     @classmethod
     @contextlib.contextmanager
     def opened(cls, target: Place, url: str) -> Iterator[Part]:
-        """Open the part of a file, or make it.
+        """Open the part of a file, or make it; at the end remove it if it is empty.
 
         Raises:
             Conflict: another process is writing it.
             Failure: the directory is missing, read-only, …
         """
-        with _writing(target):
-            fd = _open_part(_part_of(target))
-        part = cls(fd, target, url)
+        # Its name leaves room for the note's suffix.
+        suffix = ".json"
+        place = target.beside(f".pairun-part{suffix}")
+        place = place._replace(
+            name=place.name.removesuffix(suffix), path=place.path.removesuffix(suffix)
+        )
+        with in_words(f"write {target.path}"):
+            part = cls(_open_part(place), target, place, url)
         try:
             yield part
         finally:
-            part.close()
-
-    def close(self) -> None:
-        """Close the part, and remove it if it is empty."""
-        if not self.size and not self._placed:
-            for name in (self._note_name, self._part.name):
-                with contextlib.suppress(OSError):
-                    os.unlink(name, dir_fd=self._part.folder)
-        os.close(self.fd)
+            if not part.size and not part._placed:
+                part._remove(part._note_name, place.name)
+            os.close(part.fd)
 
     def resume(self) -> int:
         """Use an earlier attempt's part, if possible; returns its size in bytes."""
         note = self._written_note()
         if note is None or note.url != self.note.url or note.boot != _boot() or not note.validator:
             return 0
-        with _writing(self._target):
+        with in_words(self._writing):
             os.lseek(self.fd, 0, os.SEEK_SET)
             while piece := os.read(self.fd, 1 << 20):
                 self._hash.update(piece)
@@ -154,14 +150,9 @@ class Part:
             return {}
         return {"Range": f"bytes={self.size}-", "If-Range": self.note.validator}
 
-    def begin(self, note: Note) -> None:
-        """Start with an empty part for this note."""
-        self.forget()
-        self.note = note
-
     def forget(self) -> None:
         """Empty the part; deletes the note first, so that it never describes other content."""
-        with _writing(self._target):
+        with in_words(self._writing):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._note_name, dir_fd=self._part.folder)
             os.ftruncate(self.fd, 0)
@@ -169,27 +160,15 @@ class Part:
         self.size, self._hash = 0, hashlib.sha256()
 
     def write_note(self) -> None:
-        """Write the note, if it lets a later attempt continue."""
-        if self.note.validator:
-            data = json.dumps(attrs.asdict(self.note)).encode()
-            with _writing(self._target):
-                self._replace_note(data)
-
-    def _replace_note(self, data: bytes) -> None:
-        """Write the note atomically."""
-        folder, new = self._part.folder, f".pairun-{os.urandom(8).hex()}"
+        """Write the note, if it lets a later attempt continue; half a note is invalid."""
+        if not self.note.validator:
+            return
+        self._remove(self._note_name)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        fd = os.open(new, flags, 0o600, dir_fd=folder)
-        try:
-            with open(fd, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(fd)
-            os.rename(new, self._note_name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(new, dir_fd=folder)
-            raise
+        with in_words(self._writing):
+            fd = os.open(self._note_name, flags, 0o600, dir_fd=self._part.folder)
+            with open(fd, "w", encoding="utf-8") as file:
+                json.dump(attrs.asdict(self.note), file)
 
     def append(self, piece: bytes) -> None:
         """Write the next bytes."""
@@ -201,7 +180,7 @@ class Part:
             if e.errno in (errno.ENOSPC, errno.EDQUOT):
                 # Free the space for others.
                 self.forget()
-            raise failures.failure(e, f"write {self._target.path}") from e
+            raise failure(e, self._writing) from e
         self._hash.update(piece)
         self.size += len(piece)
 
@@ -211,19 +190,17 @@ class Part:
 
     def into_place(self, mode: int) -> None:
         """Rename the part to the file."""
-        with _writing(self._target):
+        with in_words(self._writing):
             os.fchmod(self.fd, mode)
             os.fsync(self.fd)
             self._part.rename(self._target)
         self._placed = True
-        with contextlib.suppress(OSError):
-            os.unlink(self._note_name, dir_fd=self._part.folder)
+        self._remove(self._note_name)
 
-
-def _part_of(target: Place) -> Place:
-    """The path of a file's part; its name leaves room for the note's suffix."""
-    note = target.beside(".pairun-part.json")
-    return note._replace(name=note.name.removesuffix(".json"), path=note.path.removesuffix(".json"))
+    def _remove(self, *names: str) -> None:
+        for name in names:
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=self._part.folder)
 
 
 def _open_part(part: Place) -> int:
@@ -233,10 +210,10 @@ def _open_part(part: Place) -> int:
         Conflict: another process is writing it.
         OSError: it cannot be opened or made.
     """
-    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     for _ in range(_TRIES):
         try:
-            fd = os.open(part.name, flags | os.O_CREAT, 0o600, dir_fd=part.folder)
+            fd = os.open(part.name, flags, 0o600, dir_fd=part.folder)
         except OSError as e:
             if e.errno not in (errno.ELOOP, errno.ENXIO):
                 raise
@@ -251,7 +228,7 @@ def _open_part(part: Place) -> int:
                 _lock(fd, part)
                 current = os.stat(part.name, dir_fd=part.folder, follow_symlinks=False)
                 # Another process may have renamed or removed it before we got the lock.
-                if os.fstat(fd).st_nlink and os.path.samestat(os.fstat(fd), current):
+                if os.path.samestat(os.fstat(fd), current):
                     os.fchmod(fd, 0o600)
                     return fd
         except FileNotFoundError:
@@ -273,14 +250,6 @@ def _lock(fd: int, part: Place) -> None:
         ) from e
     except OSError:
         pass  # some network file systems have no locks
-
-
-@contextlib.contextmanager
-def _writing(target: Place) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError) as e:
-        raise failures.failure(e, f"write {target.path}") from e
 
 
 def _strong_date(head: Fetched) -> str:

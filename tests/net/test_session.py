@@ -595,7 +595,7 @@ def test_over_tls(start: Start, tls: ssl.SSLContext, certificate: Path, tmp_path
 )
 def test_who_may_see_the_headers(url: str, to: str, same: bool) -> None:
     """The same scheme, host and port, or the same host by its default port with TLS."""
-    from pairun.host.redirects import may_share_headers
+    from pairun.host.download import may_share_headers
 
     assert may_share_headers(url, to) is same
 
