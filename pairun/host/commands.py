@@ -7,6 +7,7 @@ processes that it started.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import selectors
 import subprocess
@@ -14,13 +15,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from pairun.host.starting import end, not_started
-from pairun.module import Completed, Failure, Permanent, Secret, TimedOut
+from pairun.module import Completed, Failure, Permanent, Secret, TimedOut, Transient
 
 MAX_CAPTURE = 64 * 1024 * 1024
 _POLL_S = 0.05
 _ASK_S = 0.5
 _DRAIN_S = 0.5
+_END_S = 0.5
+"""Seconds between TERM and KILL of a command."""
 
 
 def run(
@@ -59,20 +61,16 @@ def run(
     with contextlib.ExitStack() as stack:
         source = stack.enter_context(_as_file(stdin)) if stdin is not None else subprocess.DEVNULL
         output = subprocess.PIPE if capture else None
-        try:
-            process = subprocess.Popen(
-                list(argv), env=dict(env), cwd=cwd, stdin=source, stdout=output, stderr=output,
-                pass_fds=tuple(pass_fds), bufsize=0,
-            )  # fmt: skip
-        except (OSError, ValueError) as e:
-            raise not_started(e, argv[0], cwd) from e
+        process = _start(
+            argv, env, cwd=cwd, stdin=source, stdout=output, stderr=output, pass_fds=tuple(pass_fds)
+        )
         for pipe in (process.stdout, process.stderr):
             if pipe is not None:
                 stack.enter_context(pipe)
         try:
             captured = _wait(process, remaining, argv[0], watch, until)
         except BaseException:
-            end(process)
+            _end(process)
             raise
     return Completed(process.returncode, *captured)
 
@@ -112,7 +110,7 @@ def _wait(
             if left is not None and left <= 0:
                 raise TimedOut(f"{name} exceeded its time limit")
             if until is not None and until():
-                end(process)
+                _end(process)
                 break
             ticks = (left, _POLL_S if end_fd is None else None, _ASK_S if until else None)
             limit = min((t for t in ticks if t is not None), default=None)
@@ -174,3 +172,98 @@ def _too_much(name: str) -> Failure:
         fault="user",
         hint="write it to a file",
     )
+
+
+class Conversation:
+    """A command that runs in parallel to the module; see `pairun.module.Talk`.
+
+    Args:
+        argv: program and arguments; the program is looked up in ``PATH`` of ``env``.
+        env: the whole environment.
+
+    Raises:
+        Permanent: it cannot be executed.
+    """
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
+        pipe = subprocess.PIPE
+        self._process = _start(argv, env, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._input, self._output = self._process.stdin, self._process.stdout
+        for end in (self._input, self._output):
+            os.set_blocking(end.fileno(), False)
+
+    def take(self) -> bytes:
+        """Its output since the last call; does not wait."""
+        output = b""
+        with contextlib.suppress(BlockingIOError, ValueError):
+            while data := os.read(self._output.fileno(), 65536):
+                output += data
+        return output
+
+    def say(self, data: bytes) -> None:
+        """Write to its input; data that do not fit into the pipe are lost."""
+        with contextlib.suppress(OSError, ValueError):
+            os.write(self._input.fileno(), data)
+
+    def code(self) -> int | None:
+        """Its exit status, or None while it runs."""
+        return self._process.poll()
+
+    def end(self) -> None:
+        """Stop it if it runs."""
+        if self._process.poll() is None:
+            _end(self._process)
+        self._input.close()
+        self._output.close()
+
+
+def _start(
+    argv: Sequence[str], env: Mapping[str, str], cwd: str | None = None, **how: Any
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(list(argv), env=dict(env), cwd=cwd, bufsize=0, **how)
+    except (OSError, ValueError) as e:
+        raise _not_started(e, argv[0], cwd) from e
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Stop the command; its child processes are stopped with the attempt's group."""
+    for send in (process.terminate, process.kill):
+        send()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_END_S)
+            return
+
+
+def _not_started(error: OSError | ValueError, name: str, cwd: str | None) -> Failure:
+    """The failure for a command that cannot be started."""
+    code = error.errno if isinstance(error, OSError) else None
+    if code in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
+        return Transient(f"cannot start {name}: {os.strerror(code)}")
+    if cwd is not None and not os.path.isdir(cwd):
+        return Permanent(f"cannot run {name} in {cwd}: there is no such directory", fault="user")
+    known = {
+        errno.ENOENT: (
+            f"the program {name} does not exist here",
+            "install it in the image, or correct its name",
+        ),
+        errno.EACCES: (f"the program {name} is not executable", "make it executable (chmod +x)"),
+        errno.ENOEXEC: (
+            f"this machine cannot execute {name}",
+            "add a `#!` line to a script, or use a program for this architecture",
+        ),
+        errno.E2BIG: (
+            f"the arguments and the environment of {name} are too long",
+            "pass long texts in a file",
+        ),
+    }
+    if code == errno.ENOENT and os.path.sep in name and os.path.exists(name):
+        return Permanent(
+            f"the program {name} exists, but its interpreter does not",
+            fault="user",
+            hint="check the first line of the script, or the C library of the program",
+        )
+    message, hint = known.get(code or 0, (f"cannot execute {name}: {error}", None))
+    return Permanent(message, fault="user", hint=hint)

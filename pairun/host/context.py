@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 # Imported before the fork of an attempt, so that all attempts share its memory.
 from pairun.base.refusals import REFUSALS
 from pairun.handover.door import Door
-from pairun.host import commands, conversation, files, ports
+from pairun.host import commands, files, ports
 from pairun.host.failures import in_words
 from pairun.host.place import place_of
 from pairun.host.volumefiles import VolumeFiles
@@ -278,7 +278,7 @@ class HostContext(Context):
 
     def start(self, argv: Sequence[str]) -> Talk:
         sys.stdout.flush()
-        return conversation.start(argv, env=self._environment(None))
+        return commands.Conversation(argv, self._environment(None))
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
         self._files(path).write(path, data, mode)
