@@ -6,6 +6,7 @@ byte now and then.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import re
@@ -177,8 +178,10 @@ class Session:
         # Nothing that belongs to the program may close a descriptor of this process.
         gc.freeze()
         # Others wait for the end of the program's pipes and locks.
-        os.closerange(3, channel.fileno())
-        os.closerange(channel.fileno() + 1, 1 << 20)
+        for name in os.listdir("/proc/self/fd"):
+            if int(name) not in (0, 1, 2, channel.fileno()):
+                with contextlib.suppress(OSError):
+                    os.close(int(name))
         adapter = _Adapter(self._tls, self._proxy)
         connection: Any = None
         while True:
@@ -307,10 +310,9 @@ def too_large(where: str, max_bytes: int) -> Permanent:
     return Permanent(f"{where}: the answer is larger than {max_bytes} bytes", fault="platform")
 
 
-def _headers(items: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+def _headers(items: Any) -> dict[str, tuple[str, ...]]:
     """The values of each header, by lower-case name, each on one line."""
-    headers: dict[str, tuple[str, ...]] = {}
-    for name, text in items.items():
-        line = re.sub(r"[ \t]*[\r\n]+[ \t]*", " ", text)
-        headers[name.lower()] = (*headers.get(name.lower(), ()), line)
-    return headers
+    return {
+        name.lower(): tuple(re.sub(r"[ \t]*[\r\n]+[ \t]*", " ", v) for v in items.getlist(name))
+        for name in items
+    }

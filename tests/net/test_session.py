@@ -24,7 +24,7 @@ from pairun.base.processes import processes
 from pairun.host.context import HostContext
 from pairun.host.probeworld import ProbeContext
 from pairun.module import Fetched, Permanent, Secret, TimedOut, Transient
-from pairun.net.session import fetch
+from pairun.net.session import Deadline, Session, fetch
 
 HIDDEN = "s3cret-value"
 
@@ -641,3 +641,14 @@ def test_no_process_is_left(ctx: HostContext, start: Start, tmp_path: Path) -> N
     with pytest.raises(Permanent, match="more than"):
         ctx.fetch_file(server.url, str(tmp_path / "f"), max_bytes=5_000_000)
     assert {p.pid for p in processes() if p.parent == os.getpid()} <= before
+
+
+def test_the_process_that_asks_holds_nothing_open(start: Start) -> None:
+    """Readers of the program's pipes, and those who wait for its locks, see its end."""
+    server = start(OK * 2)
+    reader, writer = os.pipe()
+    with Session.to(server.url, {}) as session:
+        session.ask("GET", server.url, Deadline(10), {})
+        os.close(writer)
+        assert os.read(reader, 1) == b""
+    os.close(reader)
