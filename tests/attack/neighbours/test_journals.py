@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.attack.fuzz.targets import PROJECT, VOLUME
+from tests.attack.fuzz.targets import PROJECT
 
-HEAD = (VOLUME / "journal.jsonl").read_bytes()
+HEAD = (PROJECT / "tests/skew/volume-0.1/journal.jsonl").read_bytes()
 TAIL = b'{"schema": 1, "time": 1795333999.0, "type": "phase_end", "phase": "runtime", "outcome": "success", "exit_code": 0, "message": "", "seconds": 1.0}\n'
 LIMITED = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (300 << 20,) * 2); resource.setrlimit(resource.RLIMIT_CPU, (20, 20)); from pairun.cli.main import main; sys.exit(main(sys.argv[1:]))"
 
