@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import getpass
 import os
+import re
 import sys
+from collections.abc import Iterator, Sequence
 
 import attrs
 
@@ -16,14 +18,13 @@ from pairun.engines.local.capacity import check_capacity
 from pairun.engines.local.jobrun import LocalRun, Options, RunOutcome
 from pairun.engines.local.precheck import check
 from pairun.engines.local.runreport import run_report
-from pairun.errors import PairunError, Problems
+from pairun.errors import PairunError, Problem, Problems, did_you_mean
 from pairun.formats.jsyaml import dialect_named
-from pairun.job.checks.unknownsecrets import unknown_secrets
 from pairun.job.hiding import hide_lines
 from pairun.job.jobfile import load_job
-from pairun.job.model import Job
+from pairun.job.model import Job, Role
 from pairun.job.planning import secrets_of
-from pairun.job.sizing import resized
+from pairun.job.templates import TAG, command_nodes, tag_key, tag_place
 from pairun.playbook.content import open_content
 from pairun.playbook.policy import read_policy
 from pairun.report.live.view import open_view
@@ -115,3 +116,75 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return "user"
+
+
+def unknown_secrets(job: Job) -> Iterator[Problem]:
+    """An error for each secret's tag in a command, if the job's secrets are unknown.
+
+    Such a tag would stay in the script, where bash reads `<% $secrets.token %>` as a redirection.
+    """
+    if not job.secrets_unknown:
+        return
+    for role in job.roles:
+        for node in command_nodes(job, role):
+            for tag in TAG.finditer(node.value):
+                if (tag_key(tag) or "").startswith("$secrets."):
+                    message = f"the command of {role.name} needs {tag[0]}, whose value is unknown"
+                    hint = "run the original job file, which has the values"
+                    yield Problem("PR510", message, tag_place(node, tag[0]), hint)
+
+
+def resized(job: Job, roles: Sequence[str], instances: Sequence[str]) -> Job:
+    """The job with these roles and numbers of instances.
+
+    Args:
+        job: the whole job.
+        roles: names of the roles to keep; empty keeps all.
+        instances: ``N`` for every role, or ``ROLE=N``.
+
+    Raises:
+        PairunError: the role does not exist, or N is not a number from 1 to 999999.
+    """
+    problems = Problems()
+    kept = [_role(job, name, problems) for name in roles] or list(job.roles)
+    counts = _counts(job, instances, problems)
+    problems.raise_errors()
+    return attrs.evolve(
+        job,
+        roles=tuple(
+            _with_instances(r, counts.get(r.name, r.instances)) for r in job.roles if r in kept
+        ),
+    )
+
+
+def _counts(job: Job, instances: Sequence[str], problems: Problems) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for text in instances:
+        name, _, number = text.rpartition("=")
+        role = _role(job, name, problems) if name else None
+        if not re.fullmatch("0*[1-9][0-9]{0,5}", number):
+            problems.error("PR801", f"--instances {text}: N must be a number from 1 to 999999")
+            continue
+        for each in job.roles if not name else [role] if role else []:
+            counts[each.name] = int(number)
+    return counts
+
+
+def _role(job: Job, name: str, problems: Problems) -> Role | None:
+    role = job.role(name)
+    if role is None:
+        hint = did_you_mean(name, [r.name for r in job.roles])
+        problems.error("PR509", f"there is no role '{name}'", hint=hint)
+    return role
+
+
+def _with_instances(role: Role, instances: int) -> Role:
+    """A role with another number of instances; a limit equal to the old number changes with it."""
+    return attrs.evolve(
+        role,
+        instances=instances,
+        min_failed=min(role.min_failed, instances),
+        min_succeeded=instances
+        if role.min_succeeded == role.instances
+        else min(role.min_succeeded, instances),
+    )

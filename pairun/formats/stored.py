@@ -1,4 +1,4 @@
-"""The job's text in a Framework object, and its user."""
+"""The job's text in a Framework object, and its user; and which files are jobs of OpenPAI on YARN."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from pairun.base.foreignjson import parse_json
 from pairun.errors import PairunError, Place, Problem, Source
-from pairun.playbook.document.reading import MAX_BYTES, load_bytes, read_text
+from pairun.playbook.document.reading import MAX_BYTES, Node, load_bytes, read_text
 
 API_VERSION = "frameworkcontroller.microsoft.com/v1"
 MAX_FRAMEWORK_BYTES = 64 * 1024 * 1024
@@ -188,3 +188,18 @@ def _framework(document: dict[str, Any], file: str) -> dict[str, Any]:
             )
         )
     return document
+
+
+def is_yarn(document: Node) -> bool:
+    """Whether a document is a job for OpenPAI on YARN."""
+    return document.get("protocolVersion") is None and _has_yarn_keys(document)
+
+
+def is_mixture(document: Node) -> bool:
+    """Whether a document has keys of both formats, so that it is neither."""
+    return document.get("protocolVersion") is not None and _has_yarn_keys(document)
+
+
+def _has_yarn_keys(document: Node) -> bool:
+    roles = document.get("taskRoles")
+    return document.get("jobName") is not None or bool(roles and isinstance(roles.value, list))

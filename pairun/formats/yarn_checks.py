@@ -5,11 +5,64 @@ from __future__ import annotations
 import re
 
 from pairun.errors import Problems
-from pairun.formats.protocol import IDENTIFIER_PATTERN, NAME_PATTERN
-from pairun.formats.yarn_schema import SCHEMA
+from pairun.formats.protocol import IDENTIFIER_PATTERN, NAME_PATTERN, Schema
 from pairun.playbook.document.checking import Format, violations
 from pairun.playbook.document.nodes import elements, text
 from pairun.playbook.document.reading import Node
+
+_TEXT: Schema = {"type": "string"}
+_NEEDED: Schema = {"type": "string", "minLength": 1}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_FROM_ONE: Schema = {"type": "integer", "minimum": 1}
+_FROM_ONE_OR_NULL: Schema = {"type": ["integer", "null"], "minimum": 1}
+
+_PORT: Schema = {
+    "type": "object",
+    "properties": {"label": _NEEDED, "beginAt": _COUNT, "portNumber": _COUNT},
+    "required": ["label"],
+    "additionalProperties": False,
+}
+_ROLE: Schema = {
+    "type": "object",
+    "properties": {
+        "name": _NEEDED,
+        "taskNumber": _FROM_ONE,
+        "cpuNumber": _COUNT,
+        "memoryMB": _COUNT,
+        "shmMB": _COUNT,
+        "gpuNumber": _COUNT,
+        "portList": {"type": "array", "items": _PORT},
+        "command": _NEEDED,
+        "minFailedTaskCount": _FROM_ONE_OR_NULL,
+        "minSucceededTaskCount": _FROM_ONE_OR_NULL,
+    },
+    "required": ["name", "command"],
+    "additionalProperties": False,
+}
+SCHEMA: Schema = {
+    "type": "object",
+    "properties": {
+        "jobName": _NEEDED,
+        "image": _NEEDED,
+        "authFile": _TEXT,
+        "dataDir": _TEXT,
+        "outputDir": _TEXT,
+        "codeDir": _TEXT,
+        "virtualCluster": _TEXT,
+        "taskRoles": {"type": "array", "items": _ROLE, "minItems": 1},
+        "gpuType": _TEXT,
+        "killAllOnCompletedTaskNumber": _COUNT,
+        "retryCount": _COUNT,
+        "jobEnvs": {
+            "type": "object",
+            "additionalProperties": {"type": ["string", "number", "boolean"]},
+        },
+        "extras": {"type": "object"},
+    },
+    "required": ["jobName", "image", "taskRoles"],
+    "additionalProperties": False,
+}
+
 
 _FILE_SYSTEM = re.compile(r"\$(?:PAI_DEFAULT_FS_URI\b|\{PAI_DEFAULT_FS_URI\})")
 

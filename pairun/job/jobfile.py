@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
 from pairun.errors import PairunError, Problems
-from pairun.formats.jsyaml import JS
-from pairun.formats.stored import framework_in, job_source, load_input, user_of
-from pairun.formats.yarn_looks import is_mixture, is_yarn
-from pairun.job.checks.dialects import check_dialects
+from pairun.formats.jsyaml import JS, JS4
+from pairun.formats.stored import framework_in, is_mixture, is_yarn, job_source, load_input, user_of
 from pairun.job.checks.extras import check_extras
 from pairun.job.checks.references import (
     REFERENCES,
@@ -22,13 +21,12 @@ from pairun.job.checks.references import (
 )
 from pairun.job.checks.schema import check_schema
 from pairun.job.entries import check_requirements, read_plugins, read_prerequisites
-from pairun.job.hiding import check_logins, hide_secrets
-from pairun.job.layerscope import check_layer_tags
+from pairun.job.hiding import check_logins, hide_secrets, leaves
 from pairun.job.model import Job, Prerequisite, Resources, Role, fc_name, scalar_text
-from pairun.job.templates import check_tags
+from pairun.job.templates import check_layer_tags, check_tags
 from pairun.playbook.document.nodes import elements, entries, text, whole
 from pairun.playbook.document.reading import Node, decode, node_of, read_text
-from pairun.playbook.document.scalars import Dialect
+from pairun.playbook.document.scalars import Dialect, Scalar, js_text
 from pairun.secrets.forms import MASK
 
 
@@ -245,3 +243,44 @@ def _resources(node: Node) -> Resources:
         infiniband=bool(infiniband and infiniband.value),
         ports={**ports, **{label: 1 for label in ("ssh", "http") if label not in ports}},
     )
+
+
+_NUMBER = re.compile(r"[-+.]?[0-9][0-9A-Za-z_.:+-]*")
+
+
+def check_dialects(node: Node, dialect: Dialect, problems: Problems) -> None:
+    """Warn of each plain scalar of a job that js-yaml 3 and 4 read differently.
+
+    Args:
+        node: the job's document.
+        dialect: the dialect in which it was read.
+        problems: takes the warnings; they do not show hidden scalars.
+    """
+    other = JS if dialect is JS4 else JS4
+    for leaf in leaves(node):
+        # `Source.line` hides secrets. A leaf of plain data has no line in the text.
+        own = leaf.place.source.lines[leaf.place.line - 1 : leaf.place.line]
+        text = _text_at(leaf, own[0]) if own else ""
+        if not text or not _same(leaf.value, mine := dialect.resolve(text)):
+            continue
+        if _same(mine, theirs := other.resolve(text)):
+            continue
+        message = f"{other.name} reads this secret differently; {dialect.name} was used"
+        if _text_at(leaf, leaf.place.source.line(leaf.place.line)) == text:
+            read = f"{text} was read as {_shown(mine)} ({dialect.name})"
+            message = f"{read}; {other.name} reads {_shown(theirs)}"
+        problems.warning("PR924", message, leaf.place, "quote it, or write it plainly")
+
+
+def _text_at(leaf: Node, line: str) -> str:
+    """The unquoted number or time in a line at the position of a value."""
+    token = _NUMBER.match(line[leaf.place.column - 1 :])
+    return token[0] if token else ""
+
+
+def _same(one: object, other: object) -> bool:
+    return type(one) is type(other) and one == other
+
+
+def _shown(value: Scalar) -> str:
+    return f"the text {value}" if isinstance(value, str) else js_text(value)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from pairun.errors import Problems
 from pairun.job.jobview import image_login, job_context
-from pairun.job.layerscope import expression_parameters, expression_secrets
 from pairun.job.model import Job, Role
 from pairun.job.plugins import collect
+from pairun.job.templates import expression_parameters, expression_secrets
 from pairun.module import Phase, Secret
 from pairun.plan import Plan
 from pairun.playbook.compiling import compile_phase

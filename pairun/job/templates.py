@@ -2,7 +2,8 @@
 
 There are three renderers. OpenPAI's REST server renders the user's command before a Pod exists. The
 runtime inserts secrets into that command and into the login of the image. It also renders the
-parameters of plugins. Inserted text is data: it is never rendered again.
+parameters of plugins. Inserted text is data: it is never rendered again. The job's own layer,
+``extras.pairun``, has expressions instead.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from typing import Any
 
 from pairun.errors import Place, Problems
 from pairun.formats import mustache
+from pairun.job.hiding import leaves
 from pairun.job.model import Job, Prerequisite, Role
 from pairun.module import Secret
 from pairun.playbook.document.nodes import elements, entries
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
 from pairun.playbook.document.textplaces import find_from
+from pairun.playbook.expressions.views import Unknown
 
 TAG = re.compile("<%([^<>%]*)%>")
 """A text that may be a tag of the protocol; `tag_key` decides."""
@@ -191,3 +194,56 @@ def as_text(value: Any) -> str:
     if isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False)
     return "" if value is None else js_text(value)
+
+
+_SECRETS_UNKNOWN = Unknown("the values of the job's secrets, which the cluster keeps")
+_NAMES = ("secrets", "parameters")
+
+
+def expression_secrets(job: Job) -> Any:
+    """The job's own secrets as its layer uses them: each value is a `Secret`."""
+    if job.secrets_unknown:
+        return _SECRETS_UNKNOWN
+    return {} if job.secrets is None else _as_secrets(job.secrets.plain())
+
+
+def _as_secrets(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _as_secrets(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_as_secrets(v) for v in value]
+    return None if value is None else Secret(as_text(value))
+
+
+def expression_parameters(job: Job) -> Any:
+    """The job's parameters, with secrets inserted as in the job's commands."""
+    return {} if job.parameters is None else _rendered(job.parameters.plain(), job.secrets)
+
+
+def _rendered(value: Any, secrets: Node | None) -> Any:
+    if isinstance(value, dict):
+        return {k: _rendered(v, secrets) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_rendered(v, secrets) for v in value]
+    return render_secrets(value, secrets) if isinstance(value, str) else value
+
+
+def check_layer_tags(layer: Node | None, problems: Problems) -> None:
+    """Report tags of the job protocol in ``extras.pairun``, where they have no effect."""
+    for leaf in leaves(layer) if layer else ():
+        for tag in TAG.finditer(leaf.value) if isinstance(leaf.value, str) else ():
+            if (key := tag_key(tag)) is not None:
+                problems.error(
+                    "PR306",
+                    f"{tag[0]} is a tag of the job protocol, which is not replaced here",
+                    tag_place(leaf, tag[0]),
+                    _instead(key),
+                )
+
+
+def _instead(key: str) -> str:
+    first, *path = tag_path(key)
+    name = first.removeprefix("$")
+    if name in _NAMES and path:
+        return f"write an expression: {{{{ {'.'.join([name, *path])} }}}}"
+    return f"expressions see {', '.join(_NAMES)}, job, cluster and results: {{{{ parameters.x }}}}"

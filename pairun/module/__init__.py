@@ -47,9 +47,21 @@ from pairun.module.answers import (
     Talk,
     Unpacked,
 )
-from pairun.module.classes import CheckModule, Mode, Module, Phase, StateModule, arg, define
-from pairun.module.clusterfile import RESTARTS, cluster_path
-from pairun.module.context import Context
+from pairun.module.classes import (
+    CheckModule,
+    Mode,
+    Module,
+    Phase,
+    Result,
+    StateModule,
+    Verdict,
+    arg,
+    define,
+    no_change,
+    unknown,
+    will_change,
+)
+from pairun.module.context import RESTARTS, Context, cluster_path
 from pairun.module.failures import (
     FAILURE_KINDS,
     Conflict,
@@ -63,7 +75,6 @@ from pairun.module.failures import (
     Transient,
     UnknownUntilRun,
 )
-from pairun.module.verdicts import Result, Verdict, no_change, unknown, will_change
 from pairun.secrets.secret import Secret, reveal
 
 __all__ = (  # noqa: RUF022 - by subject

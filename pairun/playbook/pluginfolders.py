@@ -11,6 +11,7 @@ from pairun.module import Secret
 from pairun.playbook.content import Content, Root, built_in_root
 from pairun.playbook.document.checking import violations
 from pairun.playbook.document.reading import Node
+from pairun.playbook.expressions.views import Unknown
 from pairun.playbook.policy import Policy, read_policy
 from pairun.playbook.rootfiles import DESCRIPTION, plugin_folders_in
 
@@ -84,10 +85,6 @@ class FolderPlugins(NamedTuple):
             content: the content roots.
             written: name to text of the scripts that the programs wrote; None before they run.
         """
-        from pairun.playbook.expressions.views import (
-            Unknown,
-        )  # Jinja: imported only if a plugin is used
-
         scripts = {"pre": f"plugin_pre{number}.sh", "post": f"plugin_post{number}.sh"}
         later = Unknown("what a program decides in init")
         texts = {k: later if written is None else written.get(f, "") for k, f in scripts.items()}

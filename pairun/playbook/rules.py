@@ -23,7 +23,6 @@ from pairun.playbook.content import Content, Root
 from pairun.playbook.document.checking import Format, violations
 from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node
-from pairun.playbook.ownexitcodes import FREE_CODES, meaning_of
 from pairun.playbook.rootfiles import RULES_FOLDER
 from pairun.playbook.ruletrial import RuleTrial, TrialOverError, letters, words_mistake
 
@@ -292,3 +291,20 @@ def _worth(word: str) -> int:
     if count < START:
         return -1
     return 0 if word.lower().strip(" :=._") in COMMON else count
+
+
+FREE_CODES = "3 to 123, 144 to 219, 236 to 248"
+_MEANINGS = (
+    (range(1, 2), "any error"),
+    (range(2, 3), "wrong usage of a command"),
+    (range(124, 126), "timeout and docker run use it"),
+    (range(126, 128), "the shell cannot run a command"),
+    (range(128, 144), "a signal ended the command"),
+    (range(220, 236), "OpenPAI's exit spec uses it"),
+    (range(249, 256), "pairun and OpenPAI use it"),
+)
+
+
+def meaning_of(code: int) -> str:
+    """How a controller or a person understands an exit code; empty for an unused one."""
+    return next((meaning for codes, meaning in _MEANINGS if code in codes), "")

@@ -15,6 +15,7 @@ from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.plainschema import is_schema
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, TaskDraft, draft_task, free_id
+from pairun.playbook.expressions.template import Scope, condition
 from pairun.playbook.inputs import PluginUse
 from pairun.playbook.keywords import playbook_schema
 from pairun.playbook.pluginfolders import FolderPlugins
@@ -142,11 +143,6 @@ def _left_out(task: TaskDraft, scope: Mapping[str, Any]) -> bool:
     when = task.node.get("when")
     if when is None or not isinstance(when.value, str):
         return False
-    from pairun.playbook.expressions.template import (  # Jinja: imported only if a plugin is used
-        Scope,
-        condition,
-    )
-
     known = Scope({"parameters": scope["parameters"], "plugin": scope["plugin"]})
     try:
         return condition(when.value, when.place, known) is False

@@ -127,11 +127,10 @@ def review_data(
     job, problems = read_input(data, path, user=user, dialect=dialect)
     if job is None:
         # imported here, because most jobs are valid
-        from pairun.job.unsound import job_document
-        from pairun.review.unsound import unsound_problems
+        from pairun.review.invalidjob import invalid_job_problems, job_document
 
         if (document := job_document(data, path, dialect)) is not None:
-            problems.extend(unsound_problems(document, layers, settings))
+            problems.extend(invalid_job_problems(document, layers, settings))
     return review_loaded(
         path,
         job,

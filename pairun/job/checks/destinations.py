@@ -1,4 +1,4 @@
-"""Finds tasks of a role that write the same path: the second then meets files of the first."""
+"""Finds tasks of a role that write the same path: the second one replaces files of the first."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pairun.playbook.drafts import TaskDraft
 def destination_warnings(plan: RolePlan, content: Content) -> Iterator[Problem]:
     """A warning for each path that two tasks of a phase write, unless both do the same.
 
-    plan: the role's plan.
-        plan: of the role.
+    Args:
+        plan: the role's plan.
         content: the content roots, which contain the modules.
     """
     for phase, phase_plan in plan.plans.items():

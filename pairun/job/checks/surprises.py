@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pairun.errors import Place, Problem, Problems, nearest
-from pairun.job.checks.folded import folded_warnings
 from pairun.job.hiding import mask_secrets
 from pairun.job.model import Job, Role
 from pairun.job.templates import (
@@ -173,3 +172,39 @@ def _leaves(node: Node, path: str) -> Iterator[tuple[str, Node]]:
             yield from _leaves(child, f"{path}[{index}]")
     else:
         yield path, node
+
+
+def folded_warnings(commands: Iterable[Node]) -> Iterator[Problem]:
+    """A warning for each line that looks like a command but continues the one above.
+
+    Args:
+        commands: the role's commands.
+    """
+    for command in commands:
+        for place in _items(command):
+            yield Problem(
+                "PR932",
+                "this line continues the command above it, and is not a separate command",
+                place,
+                "indent its '-' as that of the command above",
+                "warning",
+            )
+
+
+def _items(command: Node) -> Iterator[Place]:
+    """The lines of a plain text, except the first, that look like an item of a list."""
+    place, text = command.place, command.value
+    if not isinstance(text, str):
+        return
+    lines = place.source.lines
+    first = lines[place.line - 1][place.column - 1 :].strip() if place.line <= len(lines) else ""
+    end = len(first) if text.startswith(first) else len(text)
+    for number in range(place.line, len(lines)):
+        line = lines[number].strip()
+        # Quotes and a block's header are not part of the text, and a comment ends a plain text.
+        if not line or not text.startswith(f" {line}", end):
+            return
+        if line.startswith("- "):
+            column = lines[number].index("-") + 1
+            yield Place(place.source, number + 1, column)
+        end += 1 + len(line)

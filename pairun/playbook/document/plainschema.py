@@ -28,7 +28,7 @@ _NOTES = (
 """Keywords that check nothing themselves; ``then`` and ``else`` belong to ``if``."""
 
 
-class _Beyond(Exception):
+class _Undecided(Exception):
     """The schema or the value uses something that this module does not support."""
 
 
@@ -44,7 +44,7 @@ def fits(value: Any, schema: Mapping[str, Any]) -> bool:
     """
     try:
         return _fits(value, schema, schema)
-    except _Beyond:
+    except _Undecided:
         return False
 
 
@@ -61,12 +61,12 @@ def _fits(value: Any, schema: Any, root: Mapping[str, Any]) -> bool:
     if type(schema) is bool:
         return schema
     if type(value) not in _KNOWN:
-        raise _Beyond
+        raise _Undecided
     for keyword, given in schema.items():
         if keyword in _NOTES:
             continue
         if (check := _CHECKS.get(keyword)) is None:
-            raise _Beyond
+            raise _Undecided
         if not check(value, given, schema, root):
             return False
     return True
@@ -86,7 +86,7 @@ def _same(one: Any, other: Any) -> bool:
         return type(one) is type(other) and bool(one == other)
     if type(one) in (list, dict) and type(other) in _SCALARS:
         return False
-    raise _Beyond
+    raise _Undecided
 
 
 def _properties(value: Any, given: Any, _: Any, root: Mapping[str, Any]) -> bool:
@@ -131,10 +131,10 @@ def _condition(value: Any, given: Any, schema: Any, root: Mapping[str, Any]) -> 
 def _reference(value: Any, given: str, _: Any, root: Mapping[str, Any]) -> bool:
     schema: Any = root
     if not given.startswith("#/"):
-        raise _Beyond
+        raise _Undecided
     for part in given.removeprefix("#/").split("/"):
         if type(schema) is not dict or part not in schema:
-            raise _Beyond
+            raise _Undecided
         schema = schema[part]
     return _fits(value, schema, root)
 

@@ -6,7 +6,7 @@ import pytest
 
 from pairun.errors import Source
 from pairun.formats.jsyaml import JS
-from pairun.job.checks.folded import folded_warnings
+from pairun.job.checks.surprises import folded_warnings
 from pairun.playbook.document.reading import read_text
 
 
