@@ -70,7 +70,7 @@ def is_consequence(diagnosis: Diagnosis) -> bool:
     return diagnosis.klass in CONSEQUENCES
 
 
-def in_words(diagnosis: Diagnosis) -> list[str]:
+def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
     """The lines for people: what happened, the evidence, what to do."""
     lines = [_visible(diagnosis.headline) + _about(diagnosis)]
     shown = diagnosis.evidence if diagnosis.klass == UNKNOWN else diagnosis.evidence[:1]

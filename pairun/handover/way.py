@@ -38,7 +38,7 @@ class Way:
         depth = mount_depth(os.path.realpath(self._place), parts, self._mounts())
         return depth > 0 or self._is_plain(path)
 
-    def stands(self, path: str) -> bool:
+    def exists(self, path: str) -> bool:
         """Whether a path exists, trusted or not."""
         try:
             os.close(self._open_root())
@@ -106,7 +106,7 @@ class Way:
                 yield place
             return
         # First, since most jobs have none of these files, and the table of mounts is long.
-        if not self.stands(path):
+        if not self.exists(path):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         root, mounts = os.path.realpath(self._place), self._mounts()
         if mount_depth(root, parts, mounts) == 0:

@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Mapping
 from typing import BinaryIO
 
-from pairun.host.failures import failure, in_words
+from pairun.host.failures import failure, os_failures
 from pairun.host.place import Place
 from pairun.host.tararchive import decompressed, unpack_tar
 from pairun.host.tree import FOLDER, Limits, Tree
@@ -51,7 +51,7 @@ def unpack(
     staging, old = (directory.beside(f".pairun-{x}") for x in ("unpack", "old"))
     for left_over in (staging, old):
         left_over.remove()
-    with in_words(f"unpack into {directory.path}"):
+    with os_failures(f"unpack into {directory.path}"):
         os.mkdir(staging.name, 0o700, dir_fd=staging.folder)
         root = os.open(staging.name, FOLDER, dir_fd=staging.folder)
     try:
@@ -71,7 +71,7 @@ def unpack(
 
 
 def _into_place(staging: Place, directory: Place, old: Place) -> None:
-    with in_words(f"unpack into {directory.path}"):
+    with os_failures(f"unpack into {directory.path}"):
         try:
             staging.rename(directory)  # also onto an empty directory
         except OSError as e:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 from pairun.base.refusals import REFUSALS
 from pairun.handover.door import Door
 from pairun.host import commands, files, ports
-from pairun.host.failures import in_words
+from pairun.host.failures import os_failures
 from pairun.host.place import place_of
 from pairun.host.volumefiles import VolumeFiles
 from pairun.kube.events import Note
@@ -297,7 +297,7 @@ class HostContext(Context):
         from pairun.host.download import Download
 
         with contextlib.ExitStack() as stack:
-            with in_words(f"write {path}"):
+            with os_failures(f"write {path}"):
                 place = stack.enter_context(place_of(path, self._door))
             fetched = Download(
                 ctx=self,
@@ -325,10 +325,10 @@ class HostContext(Context):
 
         limits = tree.Limits(max_bytes, max_members)
         with contextlib.ExitStack() as stack:
-            with in_words(f"unpack into {directory}"):
+            with os_failures(f"unpack into {directory}"):
                 # A path may end with a slash, the name of a place must not.
                 place = stack.enter_context(place_of(os.path.abspath(directory), self._door))
-            with in_words(f"read {archive}"):
+            with os_failures(f"read {archive}"):
                 file = stack.enter_context(self._open(archive))
             return archives.unpack(file, archive, place, limits, extra or {})
 
@@ -346,7 +346,7 @@ class HostContext(Context):
 
     def rename(self, source: str, target: str) -> None:
         with (
-            in_words(f"move {source} to {target}"),
+            os_failures(f"move {source} to {target}"),
             place_of(source, self._door) as old,
             place_of(target, self._door) as new,
         ):

@@ -47,7 +47,7 @@ def failure(error: OSError | ValueError, doing: str) -> Failure:
 
 
 @contextlib.contextmanager
-def in_words(doing: str) -> Iterator[None]:
+def os_failures(doing: str) -> Iterator[None]:
     """Turn an error of the operating system into a `Failure`.
 
     Args:
@@ -66,7 +66,7 @@ def removing(path: str) -> Iterator[None]:
     Args:
         path: the path to remove; the failure is temporary if another process keeps writing into it.
     """
-    with in_words(f"remove {path}"):
+    with os_failures(f"remove {path}"):
         try:
             yield
         except OSError as e:

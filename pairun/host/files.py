@@ -11,7 +11,7 @@ from io import BufferedReader
 
 from pairun.base.mounts import mount_points
 from pairun.base.removal import remove_entry
-from pairun.host.failures import in_words, removing
+from pairun.host.failures import os_failures, removing
 from pairun.module import FileStat, Permanent
 
 _MAX_NAME = 255
@@ -19,7 +19,7 @@ _MAX_NAME = 255
 
 def stat(path: str) -> FileStat | None:
     """The properties of a path, or None if nothing exists there; links are not followed."""
-    with in_words(f"look at {path}"):
+    with os_failures(f"look at {path}"):
         try:
             status = os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -41,7 +41,7 @@ def read(path: str, max_bytes: int) -> bytes | None:
     Raises:
         Permanent: it is not a regular file, larger than ``max_bytes``, or not readable.
     """
-    with in_words(f"read {path}"):
+    with os_failures(f"read {path}"):
         try:
             file = open_file(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -87,7 +87,7 @@ def digest(path: str, known: dict[Identity, str]) -> str | None:
     Raises:
         Permanent: it is not a regular file, or not readable.
     """
-    with in_words(f"read {path}"):
+    with os_failures(f"read {path}"):
         try:
             file = open_file(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -106,7 +106,7 @@ def remember(name: str, sha256: str, known: dict[Identity, str], *, folder: int)
 
 def names(path: str) -> list[str] | None:
     """The sorted names in a directory, or None if it does not exist."""
-    with in_words(f"list {path}"):
+    with os_failures(f"list {path}"):
         try:
             return sorted(os.listdir(path))
         except (FileNotFoundError, NotADirectoryError):
@@ -128,7 +128,7 @@ def write(path: str, data: bytes, mode: int) -> None:
     """
     directory = os.path.dirname(path) or "."
     temporary = os.path.join(directory, f".pairun-{os.urandom(8).hex()}")
-    with in_words(f"write {path}"):
+    with os_failures(f"write {path}"):
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with open(fd, "wb") as file:
@@ -156,7 +156,7 @@ def _sync_directory(path: str) -> None:
 
 def make_directory(path: str, mode: int) -> None:
     """Make a directory with exactly this mode, and its parents; an existing one is not changed."""
-    with in_words(f"make the directory {path}"):
+    with os_failures(f"make the directory {path}"):
         if os.path.isdir(path):
             return
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
@@ -171,7 +171,7 @@ def make_directory(path: str, mode: int) -> None:
 
 def set_mode(path: str, mode: int) -> None:
     """Set the permissions of a path; a link is an error."""
-    with in_words(f"set the mode of {path}"):
+    with os_failures(f"set the mode of {path}"):
         # O_PATH needs no permission; chmod(2) always follows a link.
         fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:

@@ -22,7 +22,7 @@ import attrs
 from pairun.base.foreignjson import parse_json
 from pairun.base.retryafter import http_date_s
 from pairun.handover.opening import open_regular
-from pairun.host.failures import failure, in_words
+from pairun.host.failures import failure, os_failures
 from pairun.host.place import Place
 from pairun.module import Conflict, Fetched
 
@@ -112,7 +112,7 @@ class Part:
         place = place._replace(
             name=place.name.removesuffix(suffix), path=place.path.removesuffix(suffix)
         )
-        with in_words(f"write {target.path}"):
+        with os_failures(f"write {target.path}"):
             part = cls(_open_part(place), target, place, url)
         try:
             yield part
@@ -126,7 +126,7 @@ class Part:
         note = self._written_note()
         if note is None or note.url != self.note.url or note.boot != _boot() or not note.validator:
             return 0
-        with in_words(self._writing):
+        with os_failures(self._writing):
             os.lseek(self.fd, 0, os.SEEK_SET)
             while piece := os.read(self.fd, 1 << 20):
                 self._hash.update(piece)
@@ -152,7 +152,7 @@ class Part:
 
     def forget(self) -> None:
         """Empty the part; deletes the note first, so that it never describes other content."""
-        with in_words(self._writing):
+        with os_failures(self._writing):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._note_name, dir_fd=self._part.folder)
             os.ftruncate(self.fd, 0)
@@ -165,7 +165,7 @@ class Part:
             return
         self._remove(self._note_name)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with in_words(self._writing):
+        with os_failures(self._writing):
             fd = os.open(self._note_name, flags, 0o600, dir_fd=self._part.folder)
             with open(fd, "w", encoding="utf-8") as file:
                 json.dump(attrs.asdict(self.note), file)
@@ -190,7 +190,7 @@ class Part:
 
     def into_place(self, mode: int) -> None:
         """Rename the part to the file."""
-        with in_words(self._writing):
+        with os_failures(self._writing):
             os.fchmod(self.fd, mode)
             os.fsync(self.fd)
             self._part.rename(self._target)

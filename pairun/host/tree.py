@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from pairun.host.failures import failure, in_words
+from pairun.host.failures import failure, os_failures
 from pairun.module import Permanent, format_size
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -57,7 +57,7 @@ class Tree:
 
     def directory(self, name: str, mode: int) -> None:
         """Make a directory; an existing one gets the mode."""
-        with self._opened(name, self._parts(name)) as fd, in_words(f"unpack {name[:200]!r}"):
+        with self._opened(name, self._parts(name)) as fd, os_failures(f"unpack {name[:200]!r}"):
             if self._parts(name):
                 os.fchmod(fd, mode & 0o755 | 0o700)
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 
 from pairun.handover.door import Door
-from pairun.host.failures import in_words, removing
+from pairun.host.failures import os_failures, removing
 from pairun.host.files import Identity, identity_of, stat_of
 from pairun.module import FileStat
 
@@ -26,7 +26,7 @@ class VolumeFiles:
 
     def stat(self, path: str) -> FileStat | None:
         """The properties of a path; None if nothing exists there, or if a link leads there."""
-        with in_words(f"look at {path}"):
+        with os_failures(f"look at {path}"):
             status = self._door.stat(path)
         return None if status is None else stat_of(status)
 
@@ -36,7 +36,7 @@ class VolumeFiles:
         Raises:
             Permanent: it is no regular file, larger than ``max_bytes``, or not readable.
         """
-        with in_words(f"read {path}"):
+        with os_failures(f"read {path}"):
             try:
                 return self._door.read(path, max_bytes)
             except (FileNotFoundError, NotADirectoryError):
@@ -52,7 +52,7 @@ class VolumeFiles:
         Raises:
             Permanent: it is no regular file, or not readable.
         """
-        with in_words(f"read {path}"):
+        with os_failures(f"read {path}"):
             try:
                 file = self._door.open(path)
             except (FileNotFoundError, NotADirectoryError):
@@ -64,7 +64,7 @@ class VolumeFiles:
 
     def names(self, path: str) -> list[str] | None:
         """The sorted names in a directory, or None if there is no directory."""
-        with in_words(f"list {path}"):
+        with os_failures(f"list {path}"):
             try:
                 return self._door.names(path)
             except (FileNotFoundError, NotADirectoryError):
@@ -76,17 +76,17 @@ class VolumeFiles:
         Raises:
             Failure: the directory is missing, read-only, full, owned by another user, …
         """
-        with in_words(f"write {path}"):
+        with os_failures(f"write {path}"):
             self._door.write(path, data, mode)
 
     def make_directory(self, path: str, mode: int) -> None:
         """Make a directory with exactly this mode, and its parents; keeps an existing one."""
-        with in_words(f"make the directory {path}"):
+        with os_failures(f"make the directory {path}"):
             self._door.make_folder(path, mode)
 
     def set_mode(self, path: str, mode: int) -> None:
         """Set the permissions of a file or directory."""
-        with in_words(f"set the mode of {path}"):
+        with os_failures(f"set the mode of {path}"):
             self._door.set_mode(path, mode)
 
     def remove(self, path: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pairun.base.escapes import visible
-from pairun.diagnose.brief import in_words, is_consequence
+from pairun.diagnose.brief import diagnosis_lines, is_consequence
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis
 from pairun.incident.devices import DEVICES
@@ -26,9 +26,9 @@ def incident_lines(incident: Incident) -> list[str]:
     """
     summary = _summary(incident, with_cause=False)
     if not summary:
-        lines = in_words(incident.diagnosis)
+        lines = diagnosis_lines(incident.diagnosis)
     else:
-        head, *rest = in_words(_with_other_headline(incident.diagnosis, summary))
+        head, *rest = diagnosis_lines(_with_other_headline(incident.diagnosis, summary))
         advice = [line for line in rest if line.startswith("  do: ")]
         said = f"{visible(summary)}\n{head}"
         lines = [visible(summary), f"  {head}"]

@@ -58,7 +58,7 @@ def hand_over(plans: PodPlans, volume: Volume, learned: Iterable[str] = ()) -> P
         cluster = plans.cluster()
         if plans.meeting is not None:
             plans.meeting.note(cluster)
-        variables = {n: plans.apart(v) for n, v in _variables(volume).items()}
+        variables = {n: plans.as_secret(v) for n, v in _variables(volume).items()}
         plans.take_scripts(volume.plugin_scripts())
         plan = plans.make().plans["runtime"]
         # Of the cluster's secrets, hand over only those that the job's plan needs.

@@ -17,6 +17,7 @@ from pairun.inject.podlayer import command_layer, gang_in
 from pairun.job.model import Job, Role, fc_name
 from pairun.kube.cluster import Cluster, cluster_from_framework
 from pairun.kube.ports import PORT_ANNOTATION
+from pairun.openpai.enginelayers import engine_layer, merged
 from pairun.openpai.framework import job_from_framework, make_framework
 from pairun.openpai.initconfig import read_init_config
 from pairun.openpai.plainpod import (
@@ -26,7 +27,6 @@ from pairun.openpai.plainpod import (
     without_server_warnings,
 )
 from pairun.openpai.podconfig import PodConfig, read_secrets
-from pairun.openpai.startlayers import merged, start_layer
 from pairun.playbook.document.reading import Node, decode, read_text
 from pairun.playbook.document.scalars import Dialect
 from pairun.playbook.initplugins import InitPlugins
@@ -149,7 +149,7 @@ def _plain(env: Mapping[str, str], config: PodConfig, runtime: Source) -> PodInp
     problems.extend(without_server_warnings(list(job_problems)))
     if job is None:
         raise PairunError(*problems.errors)
-    engine = merged(start_layer("plain_pod.yaml", "a plain Pod"), command_layer(env))
+    engine = merged(engine_layer("plain_pod.yaml", "a plain Pod"), command_layer(env))
     if gang is None:
         return _input(
             config, job=job, role=job.roles[0], cluster=plain_cluster(job, env), engine=engine
@@ -185,7 +185,7 @@ def _of_framework(env: Mapping[str, str], config: PodConfig, *, placed: bool) ->
         command=env.get("USER_CMD"),
         job_text=job.text,
         cluster=_cluster_in(framework, env, job) if placed else None,
-        engine=start_layer("saved_framework.yaml", saved) if placed else None,
+        engine=engine_layer("saved_framework.yaml", saved) if placed else None,
     )
 
 

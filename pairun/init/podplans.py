@@ -22,9 +22,9 @@ from pairun.job.planning import (
 from pairun.kube.cluster import Cluster
 from pairun.module import Secret
 from pairun.net.apicredentials import NoApiServer, access_of_pod, read_token
+from pairun.openpai.enginelayers import barrier_layer, merged
 from pairun.openpai.environment import cluster_facts
 from pairun.openpai.podconfig import with_config_dir
-from pairun.openpai.startlayers import barrier_layer, merged
 from pairun.playbook.content import open_content
 from pairun.playbook.document.reading import read_file
 from pairun.playbook.effective import Layers
@@ -133,7 +133,7 @@ class PodPlans:
         self.vault.add(self.secrets)
         self._written = {name: Secret(text) for name, text in scripts.items()}
 
-    def apart(self, value: str) -> str | Secret:
+    def as_secret(self, value: str) -> str | Secret:
         """Make a secret of a value that contains a secret of the job."""
         return value if self.vault.text(value) == value else Secret(value)
 

@@ -33,7 +33,7 @@ class PodFiles:
         """
         if path not in self._door:
             return os.path.exists(path)
-        if not self._door.stands(path):
+        if not self._door.exists(path):
             return False
         if self._door.is_from_platform(path):
             return True

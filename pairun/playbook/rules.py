@@ -265,8 +265,8 @@ def sample_of(rule: Mapping[str, Any], source: str) -> Sample:
         except (re.error, OverflowError, RecursionError):
             words = None
         patterns.append({"regex": regex, "words": words or []})
-    apart = ("patterns", "positive", "negative", "source", "role")
-    data = {k: v for k, v in rule.items() if k not in apart}
+    separate = ("patterns", "positive", "negative", "source", "role")
+    data = {k: v for k, v in rule.items() if k not in separate}
     return Sample(
         {**data, "role": rule.get("role", "cause"), "patterns": patterns},
         rule.get("source", source),

@@ -19,8 +19,8 @@ from pairun.inject.tree import Mapping as MappingPart
 from pairun.inject.treereading import read_tree
 from pairun.inject.variables import RECORD
 from pairun.job.checks.gracetime import PodGrace
+from pairun.openpai.enginelayers import BARRIER, barrier_layer, merged
 from pairun.openpai.plainpod import read_plain_job, without_server_warnings
-from pairun.openpai.startlayers import BARRIER, barrier_layer, merged
 from pairun.playbook.effective import Layers
 from pairun.review.jobreview import JobReview, review_loaded
 from pairun.review.settings import Settings

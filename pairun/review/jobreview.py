@@ -32,8 +32,8 @@ from pairun.job.planning import (
 )
 from pairun.job.podresources import GPU_RESOURCE, asked
 from pairun.module import Phase
+from pairun.openpai.enginelayers import engine_layer, merged
 from pairun.openpai.platform import framework_environment, instance_environment
-from pairun.openpai.startlayers import merged, start_layer
 from pairun.plan import USER_COMMAND
 from pairun.playbook.content import Content
 from pairun.playbook.document.reading import Node
@@ -242,7 +242,7 @@ def _plan_role(
     init_env: Mapping[str, str] = {}
     engine: Node | None = None
     if settings.plain:
-        engine = merged(start_layer("plain_pod.yaml", "a plain Pod"), settings.engine)
+        engine = merged(engine_layer("plain_pod.yaml", "a plain Pod"), settings.engine)
     else:
         own, _ = instance_environment(job, role, 0, pod_uid="")
         known = {k: v for k, v in own.items() if k not in _PER_INSTANCE and v}

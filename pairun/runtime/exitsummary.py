@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pairun.base.foreignjson import parse_record
 from pairun.base.gpureport import GpuReportElement, parse_gpu_report, uncorrectable_errors
-from pairun.diagnose.brief import exit_code_of, in_words, is_consequence, parse_table
+from pairun.diagnose.brief import diagnosis_lines, exit_code_of, is_consequence, parse_table
 from pairun.diagnose.brief import why as diagnose_log
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES
@@ -224,7 +224,7 @@ def answer_to(
         diagnosis = with_reason(diagnosis, door, first_failure)
         diagnosis = with_history(diagnosis, door, question.log_folder, evidence.user_log)
         diagnosis = _masked(diagnosis, vault)
-        lines = in_words(diagnosis)
+        lines = diagnosis_lines(diagnosis)
     matched = match(spec, evidence, unmatched if code is None else code)
     text = message(summarise(matched, evidence, diagnosis), question.budget, vault.text)
     data = diagnosis.data() if diagnosis else None

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pairun.diagnose.brief import exit_code_of, in_words, parse_table, why
+from pairun.diagnose.brief import diagnosis_lines, exit_code_of, parse_table, why
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis
@@ -168,7 +168,7 @@ def test_evidence_starts_with_a_word_and_a_cut_end_is_marked(table: Table) -> No
     diagnosis = said(line, table)
     assert diagnosis.evidence[0].text in line
     assert diagnosis.evidence[0].text.startswith("a_long_word ")
-    shown = in_words(diagnosis)[1]
+    shown = diagnosis_lines(diagnosis)[1]
     assert shown.endswith("…")
     assert len(shown) < 220
 
@@ -576,7 +576,7 @@ def test_the_end_of_a_container_has_it_in_three_lines(rules: Rules) -> None:
     read = parse_table(packed(json.dumps(data).encode()))
     assert read is not None
     found = why(read, (TRACE + _OOM).encode(), Circumstances(exit_code=1), 1.0)
-    assert (len(in_words(found)), exit_code_of(found, read)) == (3, 20)
+    assert (len(diagnosis_lines(found)), exit_code_of(found, read)) == (3, 20)
     unsure = why(read, (TRACE + "lib.Strange: 1\n").encode(), Circumstances(exit_code=1), 1.0)
     assert (unsure.klass, exit_code_of(unsure, read)) == ("user_code_error", None)
 

@@ -12,7 +12,7 @@ BARRIER = "PAIRUN_BARRIER"
 """The variable with the barrier's backend."""
 
 
-def start_layer(file: str, name: str) -> Node:
+def engine_layer(file: str, name: str) -> Node:
     """The operations of one way to start; their place is the layer: users cannot open its file.
 
     Args:
