@@ -22,7 +22,7 @@ FILES = sorted(p for p in PACKAGE.rglob("*.py") if "builtin" not in p.parts)
 ORDER = (
     "base", "secrets", "errors", "catalogue", "kube", "module", "contract", "net", "plan", "handover",
     "rendezvous", "diagnose", "incident", "host", "testing", "runtime", "executor", "playbook", "formats", "job",
-    "openpai", "inject", "review", "report", "init", "tasks", "engines", "learning", "cli",
+    "openpai", "inject", "review", "report", "init", "engines", "learning", "cli",
 )  # fmt: skip
 STANDARD = sys.stdlib_module_names
 PID_1 = {"runtime", "base", "secrets", "errors", "diagnose", "handover"}
@@ -51,7 +51,6 @@ LIBRARIES = {
     "review": {"attrs"},
     "report": {"attrs", "rich"},
     "init": {"attrs"},
-    "tasks": {"attrs"},
     "engines": {"attrs", "yaml", "requests", "urllib3", "kubernetes"},
     "learning": set(),
     "cli": {"attrs", "yaml", "jsonschema", "requests"},

@@ -21,7 +21,7 @@ ROOT = pathlib.Path(foreignjson.__file__).parents[2]
 OWN = {
     "pairun/base/foreignjson.py": "the reader",
     "pairun/cli/summary.py": "PID 1 wrote it to an inherited descriptor",
-    "pairun/tasks/process.py": "PID 1 wrote it to an inherited descriptor",
+    "pairun/cli/tasks.py": "PID 1 wrote it to an inherited descriptor",
     "pairun/init/eventsender.py": "the process that started this one wrote it to a pipe",
     "pairun/diagnose/classifier.py": "a file of the package",
     "pairun/playbook/podkeys.py": "a value of this process",
