@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from pairun.errors import render
 from pairun.plan import Late
@@ -92,6 +93,13 @@ def test_an_unknown_plugin_names_the_nearest(desk: Desk) -> None:
     assert (problem.id, problem.hint) == ("PR511", "did you mean 'greet'?")
     review = desk.review(desk.job(plugins="- {plugin: gret, failurePolicy: ignore}\n"), root)
     assert [(p.id, p.severity) for p in review.problems] == [("PR511", "warning")]
+
+
+def test_the_parameters_of_built_in_plugins_are_valid_schemas(desk: Desk) -> None:
+    content = desk.content()
+    for path, root in content.specs.values():
+        if (parameters := content.document(path, root).get("parameters")) is not None:
+            Draft202012Validator.check_schema(parameters.plain())
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """JSON Schema, draft 2020-12, without a package: yes or no for the keywords of pairun's schemas.
 
 Importing `jsonschema` takes a tenth of the init phase, and nearly every document fits its schema.
-So these two functions run first. `jsonschema` is imported only to describe errors, or for a schema
+So `fits` runs first. `jsonschema` is imported only to describe errors, or for a schema
 with other keywords.
 """
 
@@ -46,15 +46,6 @@ def fits(value: Any, schema: Mapping[str, Any]) -> bool:
         return _fits(value, schema, schema)
     except _Undecided:
         return False
-
-
-def is_schema(value: Any) -> bool:
-    """Whether a value definitely is a valid schema; False if only `jsonschema` can decide."""
-    if type(value) is bool:
-        return True
-    return type(value) is dict and all(
-        keyword in _VALID and _VALID[keyword](given) for keyword, given in value.items()
-    )
 
 
 def _fits(value: Any, schema: Any, root: Mapping[str, Any]) -> bool:
@@ -194,55 +185,3 @@ _CHECKS: Mapping[str, Callable[..., bool]] = {
     "maxItems": _measured(_length_of(list), _above),
     "minProperties": _measured(_length_of(dict), _below),
 }
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _is_text(value: Any) -> bool:
-    return type(value) is str
-
-
-def _is_pattern(value: Any) -> bool:
-    try:
-        return type(value) is str and bool(re.compile(value))
-    except re.error:
-        return False
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float)
-
-
-def _are_texts(value: Any) -> bool:
-    return type(value) is list and all(map(_is_text, value)) and len(set(value)) == len(value)
-
-
-def _are_types(value: Any) -> bool:
-    names = [value] if type(value) is str else value
-    return _are_texts(names) and bool(names) and all(name in _TYPES for name in names)
-
-
-def _are_schemas(value: Any) -> bool:
-    return type(value) is dict and all(map(is_schema, value.values()))
-
-
-_VALID: Mapping[str, Callable[[Any], bool]] = {
-    "title": _is_text,
-    "description": _is_text,
-    "default": lambda _: True,
-    "type": _are_types,
-    "enum": lambda value: type(value) is list,
-    "const": lambda _: True,
-    "properties": _are_schemas,
-    "additionalProperties": is_schema,
-    "propertyNames": is_schema,
-    "required": _are_texts,
-    "items": is_schema,
-    "pattern": _is_pattern,
-    "minimum": _is_number,
-    "maximum": _is_number,
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties"), _is_count),
-}
-"""For each keyword, the values that the metaschema definitely allows."""

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator, SchemaError
+from jsonschema import Draft202012Validator
 
 from pairun.formats.protocol import SCHEMA as PROTOCOL
-from pairun.playbook.document.plainschema import fits, is_schema
+from pairun.playbook.document.plainschema import fits
 from pairun.playbook.document.scalars import Timestamp
 from tests.effort import cases
 
@@ -80,39 +80,6 @@ def test_a_protocol_document_fits_where_it_is_valid(value: Any) -> None:
     role = {"dockerImage": "image", "resourcePerInstance": value, "commands": ["true"]}
     job = {"protocolVersion": 2, "name": "job", "type": "job", "taskRoles": {"worker": role}}
     assert fits(job, PROTOCOL) == Draft202012Validator(PROTOCOL).is_valid(job)
-
-
-@settings(max_examples=cases(150), deadline=None)
-@given(
-    st.dictionaries(
-        st.sampled_from(["type", "required", "minItems", "items", "enum", "pattern", "minimum"]),
-        VALUES | SCHEMAS,
-        max_size=2,
-    )
-    | SCHEMAS
-)
-def test_what_is_called_a_schema_is_one(schema: Any) -> None:
-    """No value is called a schema that the metaschema refuses."""
-    if is_schema(schema):
-        Draft202012Validator.check_schema(schema)
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "text"},
-        {"type": []},
-        {"pattern": "("},
-        {"required": ["a", "a"]},
-        {"minItems": -1},
-        {"items": 1},
-    ],
-)
-def test_a_malformed_schema_is_none(schema: dict[str, Any]) -> None:
-    """What the metaschema refuses is left to jsonschema, which says why."""
-    assert not is_schema(schema)
-    with pytest.raises(SchemaError):
-        Draft202012Validator.check_schema(schema)
 
 
 @pytest.mark.parametrize(
