@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 from pairun.base.foreignjson import parse_record
 from pairun.base.retryafter import is_worth_a_retry, retry_after_s
@@ -23,28 +23,22 @@ class Refused(Permanent):
     """The server knows the object, but denies this Pod access."""
 
 
-class Asked(NamedTuple):
-    """A request to the API server, and its login.
+def failure_of_answer(
+    answer: Fetched, where: str, path: str, *, token_file: str | None = None, verb: str = ""
+) -> Failure:
+    """The failure that an error response means.
 
-    Attributes:
+    Args:
+        answer: the response.
         where: the server's name for people.
         path: the path of the resource.
         token_file: the path of the token; None for no token.
         verb: the verb, if it is neither "get" nor "list".
     """
-
-    where: str
-    path: str
-    token_file: str | None = None
-    verb: str | None = None
-
-
-def failure_of_answer(asked: Asked, answer: Fetched) -> Failure:
-    """The failure that an error response means."""
-    status, where = answer.status, asked.where
+    status = answer.status
     message = str(status_object(answer.body).get("message") or "")
-    verb, resource, namespace = _parsed(asked.path)
-    verb = asked.verb or verb
+    parsed, resource, namespace = _parsed(path)
+    verb = verb or parsed
     if status == 400 and _SPEAKS_HTTPS in answer.body:
         return Permanent(
             f"{where} requires https, but its address begins with http",
@@ -52,7 +46,15 @@ def failure_of_answer(asked: Asked, answer: Fetched) -> Failure:
             hint="correct the address: https://…",
         )
     if status == 401:
-        return _no_login(asked)
+        if token_file is None:
+            return Refused(
+                f"{where} requires a token, and this Pod has none (401)", fault="platform"
+            )
+        return Refused(
+            f"{where} refuses the token in {token_file}, which was read again (401)",
+            fault="platform",
+            hint="it has expired, or its service account or Pod was deleted",
+        )
     if status == 403:
         named = re.search(r'[Uu]ser "([^"\s]{1,300})"', message)
         user = named[1] if named else None
@@ -82,15 +84,6 @@ def status_object(body: bytes) -> dict[str, Any]:
     """The ``Status`` object in an error response; empty if there is none."""
     parsed = parse_record(body) or {}
     return parsed if parsed.get("kind") == "Status" else {}
-
-
-def _no_login(asked: Asked) -> Refused:
-    if asked.token_file is None:
-        what, hint = "requires a token, and this Pod has none", None
-    else:
-        what = f"refuses the token in {asked.token_file}, which was read again"
-        hint = "it has expired, or its service account or Pod was deleted"
-    return Refused(f"{asked.where} {what} (401)", fault="platform", hint=hint)
 
 
 def _parsed(path: str) -> tuple[str, str, str]:

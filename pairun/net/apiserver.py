@@ -7,16 +7,16 @@ import math
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from pairun.base.foreignjson import parse_json
 from pairun.base.refusals import REFUSALS, Refusals
-from pairun.module import Failure, Fetched, TimedOut, Transient
-from pairun.net.apianswers import Asked, Refused, failure_of_answer, status_object
+from pairun.module import Failure, Fetched, Permanent, TimedOut, Transient
+from pairun.net.apianswers import Refused, failure_of_answer, status_object
 from pairun.net.apicredentials import NoApiServer, access_of_pod, read_token
 from pairun.net.authorities import cluster_context
 from pairun.net.failures import BadCertificate
-from pairun.net.session import Deadline, Session, too_large
+from pairun.net.session import Deadline, Session, parse_address, too_large
 
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 """An `accept` header for objects without spec and status."""
@@ -67,19 +67,17 @@ class ApiServer:
         refusals: Refusals = REFUSALS,
     ) -> None:
         try:
-            parts = urlsplit(address)
-            self.host, port = parts.hostname or "", parts.port
-        except ValueError:
-            self.host, port = "", None
-        if parts.scheme not in ("http", "https") or not self.host:
+            parts = parse_address(address)
+        except Permanent:
             raise NoApiServer(
                 "the address of the API server is not a plain http or https address",
                 fault="platform",
                 hint="https://HOST:PORT",
-            )
+            ) from None
         self._secure = parts.scheme == "https"
+        self.host = parts.hostname or ""
         shown = f"[{self.host}]" if ":" in self.host else self.host
-        netloc = f"{shown}:{port or (443 if self._secure else 80)}"
+        netloc = f"{shown}:{parts.port or (443 if self._secure else 80)}"
         self._base = f"{parts.scheme}://{netloc}"
         self._token_file, self._authority = token, authority
         self._token = read_token(token)
@@ -246,9 +244,13 @@ class ApiServer:
 
     def _failure(self, question: _Question, answer: Fetched) -> Failure:
         """The failure that a response means; a 401 or 403 may be temporary."""
-        verb = None if question.data is None else "create"
-        asked = Asked(self.where, question.path, self._token_file, verb)
-        failure = failure_of_answer(asked, answer)
+        failure = failure_of_answer(
+            answer,
+            self.where,
+            question.path,
+            token_file=self._token_file,
+            verb="" if question.data is None else "create",
+        )
         if self._refusals.may_pass(answer.status) and isinstance(failure, Refused):
             return Transient(
                 f"{failure.message}; this may be temporary, because requests failed before",

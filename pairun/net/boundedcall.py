@@ -92,11 +92,12 @@ class Child:
 
     def end(self) -> None:
         """Kill the process; waits for its end, but not for a kernel that holds it."""
-        os.kill(self._pid, signal.SIGKILL)
-        for _ in range(_REAP_TRIES):
-            if os.waitpid(self._pid, os.WNOHANG)[0]:
-                break
-            time.sleep(_REAP_S)
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(self._pid, signal.SIGKILL)
+            for _ in range(_REAP_TRIES):
+                if os.waitpid(self._pid, os.WNOHANG)[0]:
+                    break
+                time.sleep(_REAP_S)
         self.channel.close()
 
 

@@ -9,7 +9,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from pairun.base.foreignjson import parse_record
@@ -18,10 +18,6 @@ from pairun.kube.owners import Owner, controller_of
 from pairun.module import Failure, format_duration
 from pairun.net.apianswers import Refused
 from pairun.net.apicredentials import NoApiServer, access_of_pod, namespace_of_pod
-
-if TYPE_CHECKING:
-    from pairun.net.apiserver import ApiServer
-    from pairun.net.session import Deadline
 
 _MAX_BYTES = 4 * 1024 * 1024
 """The largest object to read for its owner, in bytes."""
@@ -168,47 +164,35 @@ def create_event(
             hint="set FC_POD_NAME and FC_FRAMEWORK_NAMESPACE",
         )
     deadline = Deadline(timeout_s)
-    server = ApiServer.in_pod(env)
-    try:
-        _post(server, pod, note, deadline, key)
+    with contextlib.closing(ApiServer.in_pod(env)) as server:
+
+        def post(owner: Owner | None = None) -> None:
+            event = pod_event(pod, note, when=time.time(), key="" if owner else key, owner=owner)
+            server.post(pod.events_path, json.dumps(event).encode(), timeout_s=deadline.left_s())
+
+        def read(path: str) -> dict[str, Any]:
+            data = server.ask(path, timeout_s=deadline.left_s(), max_bytes=_MAX_BYTES)
+            return parse_record(data or b"{}") or {}
+
+        post()
         with contextlib.suppress(Failure):
-            if workload and (owner := _owner_of(server, pod, deadline)) is not None:
-                _post(server, pod, note, deadline, owner=owner)
-    finally:
-        server.close()
+            if workload and (owner := _owner_of(pod, read)) is not None:
+                post(owner)
 
 
 def _pod(env: Mapping[str, str]) -> PodName | None:
     return own_pod({"POD_NAMESPACE": namespace_of_pod(env), **env})
 
 
-def _post(
-    server: ApiServer,
-    pod: PodName,
-    note: Note,
-    deadline: Deadline,
-    key: str = "",
-    owner: Owner | None = None,
-) -> None:
-    event = pod_event(pod, note, when=time.time(), key=key, owner=owner)
-    server.post(pod.events_path, json.dumps(event).encode(), timeout_s=deadline.left_s())
-
-
-def _owner_of(server: ApiServer, pod: PodName, deadline: Deadline) -> Owner | None:
+def _owner_of(pod: PodName, read: Callable[[str], dict[str, Any]]) -> Owner | None:
     """The workload, as far as this account may read; None if it may not read its own Pod."""
+    owner: Owner | None = None
     path: str | None = (
         f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
     )
-    owner: Owner | None = None
-    for _ in range(_LEVELS):
-        if path is None:
-            break
-        try:
-            data = server.ask(path, timeout_s=deadline.left_s(), max_bytes=_MAX_BYTES)
-        except Failure:
-            break
-        above = controller_of(parse_record(data or b"{}") or {})
-        if above is None:
-            break
-        owner, path = above, above.path
+    with contextlib.suppress(Failure):
+        for _ in range(_LEVELS):
+            if path is None or (above := controller_of(read(path))) is None:
+                break
+            owner, path = above, above.path
     return owner if owner is not None and owner.is_workload else None

@@ -28,7 +28,7 @@ from pairun.init import fromcluster as head
 from pairun.init.phase import EXIT_CODES
 from pairun.init.podinput import read_pod_input
 from pairun.module import Failure, Fetched, Permanent, TimedOut, Transient, UnknownUntilRun
-from pairun.net.apianswers import Asked, Refused, failure_of_answer
+from pairun.net.apianswers import Refused, failure_of_answer
 from pairun.net.apicredentials import NoApiServer
 from pairun.net.apiserver import ApiServer
 
@@ -287,7 +287,7 @@ def test_what_does_not_exist_is_no_failure(server: Server, api: ApiServer) -> No
 @given(st.binary(max_size=200))
 def test_no_refusal_is_too_strange(body: bytes) -> None:
     """Whatever a 403 carries, words come of it."""
-    failure = failure_of_answer(Asked("the API server at x", POD), Fetched(403, {}, body))
+    failure = failure_of_answer(Fetched(403, {}, body), "the API server at x", POD)
     assert isinstance(failure, Refused)
     assert "may not get pods" in failure.message
 
@@ -313,7 +313,7 @@ def test_events_come_as_they_happen(server: Server, api: ApiServer) -> None:
     assert "labelSelector=a&watch=1&timeoutSeconds=9" in path
     assert said == f"Bearer {SECRET}"
     more.clear()
-    assert list(api.watch("/api/v1/pods", timeout_s=0.3)) == [{"type": "ADDED"}]
+    assert list(api.watch("/api/v1/pods", timeout_s=2)) == [{"type": "ADDED"}]
     more.set()
     server.reply = lambda _: (403, b"", {})
     with pytest.raises(Refused, match="may not list pods"):
