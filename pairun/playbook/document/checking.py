@@ -187,7 +187,7 @@ def _wrong_value(
     if DURATION_PATTERN in str(schema.get("pattern", "")):
         return Problem(
             "PR210",
-            f"{name} must be a duration with a unit, not {shown(value)}",
+            f"{name} must be a duration with a unit, not {_shown_at(node)}",
             node.place,
             f"did you mean '{value}s'?" if is_number else "for example 500ms, 10s, 5m, 1h30m",
         )
@@ -240,8 +240,9 @@ def _described(schema: Mapping[str, Any], keyword: str, fallback: str) -> str:
 
 def _shown_at(node: Node) -> str:
     """A node's value in a message; only its kind if its line is hidden as a secret."""
-    place, lines = node.place, node.place.source.lines
-    is_hidden = lines[place.line - 1 : place.line] != [] and not place.source.line(place.line)
-    if is_hidden and isinstance(node.value, str | int | float) and not isinstance(node.value, bool):
-        return "text" if isinstance(node.value, str) else "a number"
-    return "a date" if isinstance(node.value, Timestamp) else shown(node.value)
+    place, value = node.place, node.value
+    written = "".join(place.source.lines[place.line - 1 : place.line]).strip()
+    is_scalar = isinstance(value, str | int | float) and not isinstance(value, bool)
+    if written and not place.source.line(place.line) and is_scalar:
+        return "text" if isinstance(value, str) else "a number"
+    return "a date" if isinstance(value, Timestamp) else shown(value)

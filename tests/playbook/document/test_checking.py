@@ -67,6 +67,12 @@ def test_a_violation(desk: Desk, text: str, id_: str, caret: str, message: str) 
         assert desk.at(p.place).startswith(caret)
 
 
+def test_a_value_without_a_text_is_shown() -> None:
+    node = node_of({"name": "abc", "kind": "fats"}, Place(Source("f", "job", ""), 1, 1))
+    (problem,) = violations(node, SCHEMA, FORMAT)
+    assert problem.message == "'kind' must be one of fast, slow, not 'fats'"
+
+
 def test_all_violations_are_found_at_once(desk: Desk) -> None:
     """A tree with four mistakes has four problems."""
     node = desk.node("name: a\nkind: fats\nlist: [x, y]\n")
