@@ -20,11 +20,10 @@ import zlib
 from collections.abc import Mapping
 from typing import BinaryIO
 
+from pairun.host.archivemembers import decompressed, unpack_tar, unpack_zip
 from pairun.host.failures import failure, os_failures
 from pairun.host.place import Place
-from pairun.host.tararchive import decompressed, unpack_tar
 from pairun.host.tree import FOLDER, Limits, Tree
-from pairun.host.ziparchive import unpack_zip
 from pairun.module import Unpacked
 
 _DAMAGED = (

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pairun.host import tararchive
+from pairun.host import archivemembers
 from pairun.host.context import HostContext
 from pairun.module import Failure, Permanent, Transient, Unpacked
 from tests.effort import cases
@@ -256,7 +256,7 @@ def test_xz_takes_no_more_memory_than_it_may(
     unpack: Callable[..., Unpacked], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The memory that an xz file asks for is bounded."""
-    monkeypatch.setattr(tararchive, "_XZ_MEMORY", 1_000_000)
+    monkeypatch.setattr(archivemembers, "_XZ_MEMORY", 1_000_000)
     with pytest.raises(Permanent, match="emory"):
         unpack(lzma.compress(tar_sample()))
 
