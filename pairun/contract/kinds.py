@@ -265,4 +265,5 @@ def shown(value: object) -> str:
         return str(value).lower()
     text = str(value)
     text = text if len(text) <= 40 else f"{text[:37]}..."
-    return repr(text) if isinstance(value, str) else text
+    # Not repr: the vault masks the text of a secret, also one that is cut, but not its escapes.
+    return f"'{text}'" if isinstance(value, str) else text
