@@ -100,6 +100,10 @@ def _scalar(
     return Kind(name, schema, read, fits, **rest)
 
 
+def _finite(value: Any) -> float | None:
+    return float(value) if _is_number(value) and abs(value) < 1e308 else None
+
+
 def _text_hint(value: Any, key: str) -> str | None:
     if not _is_number(value):
         return None
@@ -133,7 +137,7 @@ _SCALARS: dict[Any, Kind] = {
     str: _scalar("text", {"type": "string"}, _is_a(str), hint=_text_hint),
     int: _scalar("integer", {"type": "integer"}, _is_a(int)),
     float: _scalar(
-        "number", {"type": "number"}, _is_number, lambda v: float(v) if _is_number(v) else None
+        "number", {"type": "number"}, _is_number, _finite
     ),
     bool: _scalar("true or false", {"type": "boolean"}, _is_a(bool)),
     Duration: _scalar(

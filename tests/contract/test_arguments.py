@@ -141,6 +141,8 @@ WRONG: list[tuple[dict[str, Any], tuple[str | int, ...], str, str]] = [
     ({"text": "x", "count": True}, ("count",), "PR605", "'count' must be integer, not true"),
     ({"text": "x", "count": "1"}, ("count",), "PR605", "'count' must be integer, not '1'"),
     ({"text": "x", "share": True}, ("share",), "PR605", "must be number, not true"),
+    ({"text": "x", "share": 10**400}, ("share",), "PR605", "must be number, not 1000"),
+    ({"text": "x", "share": float("nan")}, ("share",), "PR605", "must be number, not nan"),
     ({"text": "x", "on": 1}, ("on",), "PR605", "'on' must be true or false, not 1"),
     ({"text": "x", "on": "yes"}, ("on",), "PR605", "'on' must be true or false, not 'yes'"),
     ({"text": "x", "wait": 600}, ("wait",), "PR210", "'wait' must be duration, not 600"),
