@@ -33,8 +33,8 @@ from urllib.parse import urlsplit
 from benchmarks.measure import ROOT
 from pairun.base.paths import PLAIN_FILES
 from pairun.errors import Source
-from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
+from pairun.job.jsyaml import JS
 from pairun.kube.ports import rendezvous_port
 from pairun.openpai.framework import make_framework
 from pairun.playbook.document.reading import read_text

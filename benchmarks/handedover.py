@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from benchmarks.init_phase import prepared
 from benchmarks.measure import NotMeasured, Row, fixed
-from pairun.handover.bundle import find_bundle
+from pairun.volume.bundle import find_bundle
 
 GOAL_MB = 19.7
 """What it was before the volume was measured at all."""

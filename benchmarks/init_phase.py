@@ -30,12 +30,12 @@ from typing import Any, NamedTuple
 
 from benchmarks.measure import ROOT, Row, cpu_ms, in_turns
 from pairun.errors import Source
-from pairun.formats.jsyaml import JS
-from pairun.handover.bundle import find_bundle
 from pairun.job.jobfile import read_job
+from pairun.job.jsyaml import JS
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook import readyrules
 from pairun.playbook.document.reading import read_text
+from pairun.volume.bundle import find_bundle
 
 TIMES = 15
 

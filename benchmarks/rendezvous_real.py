@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks.measure import TIMES, Row, in_turns
-from pairun.handover.door import Door
 from pairun.module import Peer
 from pairun.rendezvous.gathering import gather
 from pairun.rendezvous.roster import JobKey
 from pairun.rendezvous.server import Server
+from pairun.volume.door import Door
 
 GOAL_S = 2.0
 MEMBERS = 200

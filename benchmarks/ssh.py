@@ -23,10 +23,10 @@ from pairun.base.paths import PLAIN_FILES
 from pairun.contract.arguments import build
 from pairun.contract.loading import load_module
 from pairun.contract.sources import built_in_modules
-from pairun.handover.bundle import copy_tools, find_tools
-from pairun.handover.door import Door
 from pairun.host.context import HostContext
 from pairun.module import CheckModule, StateModule
+from pairun.volume.bundle import copy_tools, find_tools
+from pairun.volume.door import Door
 
 HOSTS = 200
 _LOGINS = 10

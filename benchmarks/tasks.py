@@ -15,8 +15,8 @@ from typing import Any
 
 from benchmarks.measure import ROOT, TIMES, Row, cpu_ms, in_turns, python, samples, wall_ms
 from pairun.contract.loading import ModuleFile
-from pairun.handover.planfile import SecretStore, dump_plan
 from pairun.plan import Plan, Task
+from pairun.volume.planfile import SecretStore, dump_plan
 
 GOAL_MS = 3.0
 MAX_GROWTH = 1.25

@@ -8,9 +8,9 @@ import pathlib
 import sys
 
 from benchmarks.measure import ROOT
-from pairun.handover.planfile import SecretStore, dump_plan
-from pairun.handover.reader import Command
 from pairun.plan import Plan, Task
+from pairun.volume.planfile import SecretStore, dump_plan
+from pairun.volume.reader import Command
 
 _BUNDLE = ROOT / "build" / "bundle" / "runtime"
 
@@ -45,7 +45,7 @@ def prepare(folder: pathlib.Path, script: str, secrets: tuple[str, ...] = ()) ->
 
 def program() -> tuple[list[str], str]:
     """The runtime phase: the bundle where there is one that is up to date, else this Python."""
-    rooms = ("base", "handover", "runtime", "secrets")
+    rooms = ("base", "volume", "runtime", "secrets")
     sources = [p for room in rooms for p in (ROOT / "pairun" / room).glob("*.py")]
     sources.append(ROOT / "bundle" / "_scan.c")
     if _BUNDLE.exists() and _BUNDLE.stat().st_mtime > max(s.stat().st_mtime for s in sources):

@@ -24,7 +24,6 @@ from pairun.diagnose.classes import CLASSES
 from pairun.engines.doctor.rights import COMMANDS as RIGHTS
 from pairun.engines.doctor.rights import ENGINES, Right, rules
 from pairun.engines.kubernetes.apierrors import role_rule
-from pairun.handover import journal
 from pairun.module import Context
 from pairun.module.effects import Effect
 from pairun.playbook.content import Content, built_in_root
@@ -32,6 +31,7 @@ from pairun.playbook.keywords import FOREIGN, KEYWORDS
 from pairun.report.journal.metrics import BUCKETS_S, FAMILIES
 from pairun.report.pages import failure_lines, module_lines
 from pairun.report.pluginpages import plugin_lines
+from pairun.volume import journal
 
 FOLDER = pathlib.Path(__file__).parent
 AREAS_OF_IDS = {

@@ -1,6 +1,6 @@
 """The plan: a finished, validated, resolved playbook of one phase.
 
-The executor runs only plans. `pairun.handover` writes and reads them as JSON.
+The executor runs only plans. `pairun.volume` writes and reads them as JSON.
 """
 
 from __future__ import annotations

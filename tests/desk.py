@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pairun.errors import PairunError, Place, Problem, Source, render
-from pairun.formats.jsyaml import dialect_named
 from pairun.job.jobfile import read_job
+from pairun.job.jsyaml import dialect_named
 from pairun.module import Phase
 from pairun.plan import Task
 from pairun.playbook.content import Content, Root, built_in_root

@@ -20,12 +20,12 @@ from pairun.contract.sources import built_in_modules, read_source
 PACKAGE = Path(pairun.__file__).parent
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if "builtin" not in p.parts)
 ORDER = (
-    "base", "secrets", "errors", "catalogue", "kube", "module", "contract", "net", "plan", "handover",
-    "rendezvous", "diagnose", "incident", "host", "testing", "runtime", "executor", "playbook", "formats", "job",
+    "base", "secrets", "errors", "catalogue", "kube", "module", "contract", "net", "plan", "volume",
+    "rendezvous", "diagnose", "incident", "host", "testing", "runtime", "executor", "playbook", "job",
     "openpai", "inject", "review", "report", "init", "engines", "learning", "cli",
 )  # fmt: skip
 STANDARD = sys.stdlib_module_names
-PID_1 = {"runtime", "base", "secrets", "errors", "diagnose", "handover"}
+PID_1 = {"runtime", "base", "secrets", "errors", "diagnose", "volume"}
 """What PID 1's own process stands on."""
 LIBRARIES = {
     "base": {"_pairun"},  # linked into the bundle
@@ -40,11 +40,10 @@ LIBRARIES = {
     "incident": {"yaml"},  # for objects of Kubernetes, in a function
     "host": {"attrs"},
     "testing": {"attrs"},
-    "handover": {"attrs"},
+    "volume": {"attrs"},
     "runtime": set(),
     "executor": {"attrs"},
     "playbook": {"attrs", "yaml", "jinja2", "jsonschema", "referencing"},
-    "formats": {"attrs", "yaml"},
     "job": {"attrs", "jsonschema", "yaml"},
     "openpai": {"attrs", "yaml"},
     "inject": {"attrs", "yaml"},

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from pairun.cli.streams import say
 from pairun.errors import Problems
-from pairun.formats.yarn import NOT_CARRIED
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job
 from pairun.job.planning import secrets_of
+from pairun.job.yarn import NOT_CARRIED
 from pairun.report.problems import print_problems
 from pairun.secrets.vault import Vault
 

@@ -11,8 +11,8 @@ from typing import IO
 
 from pairun.cli.options import add_roots, print_json, refusal_code
 from pairun.errors import PairunError, Problem, Problems
-from pairun.formats.stored import load_input
 from pairun.inject.variables import is_injected
+from pairun.job.stored import load_input
 from pairun.kube.labels import LABEL_VALUE
 from pairun.playbook.content import Content, open_content
 from pairun.playbook.document.texts import decode

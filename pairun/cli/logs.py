@@ -11,7 +11,7 @@ from pairun.engines.kubernetes.clusterlogs import LogSelection, follow_logs, pri
 from pairun.engines.kubernetes.kubeconfig import connect
 from pairun.engines.kubernetes.podstates import PodState
 from pairun.errors import PairunError, Problem
-from pairun.handover.logjournal import is_journal_line
+from pairun.volume.logjournal import is_journal_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pairun.module
 from pairun.errors import PairunError, Problem
-from pairun.formats.protocol import NAME_PATTERN
+from pairun.job.protocol import NAME_PATTERN
 from pairun.playbook.content import Content, open_content
 from pairun.playbook.keywords import KEYWORDS
 

@@ -7,8 +7,8 @@ import os
 
 from pairun.base.paths import log_dir, pai_dir
 from pairun.errors import PairunError, Problem
-from pairun.handover.door import Door
-from pairun.handover.progressfile import NotedProgress, read_progress, write_progress
+from pairun.volume.door import Door
+from pairun.volume.progressfile import NotedProgress, read_progress, write_progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,10 +6,10 @@ import argparse
 import sys
 
 from pairun.base.signals import Signals
-from pairun.handover.door import Door
 from pairun.rendezvous.peers import read_key
 from pairun.rendezvous.place import read_place
 from pairun.rendezvous.server import Server
+from pairun.volume.door import Door
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

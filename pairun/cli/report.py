@@ -14,7 +14,6 @@ from pairun.cli.access import access_of, add_access
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.kubeconfig import Access, connect
 from pairun.errors import PairunError, Problem
-from pairun.handover.logjournal import VARIABLE as LOG_JOURNAL
 from pairun.report.journal.blame_text import print_blame
 from pairun.report.journal.data import report_data
 from pairun.report.journal.instances import read_instances
@@ -22,6 +21,7 @@ from pairun.report.journal.pastinstances import InstancePast
 from pairun.report.journal.text import JournalText
 from pairun.report.problems import print_problems
 from pairun.secrets.vault import Vault
+from pairun.volume.logjournal import VARIABLE as LOG_JOURNAL
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

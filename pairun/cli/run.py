@@ -19,9 +19,9 @@ from pairun.engines.local.jobrun import LocalRun, Options, RunOutcome
 from pairun.engines.local.precheck import check
 from pairun.engines.local.runreport import run_report
 from pairun.errors import PairunError, Problem, Problems, did_you_mean
-from pairun.formats.jsyaml import dialect_named
 from pairun.job.hiding import hide_lines
 from pairun.job.jobfile import load_job
+from pairun.job.jsyaml import dialect_named
 from pairun.job.model import Job, Role
 from pairun.job.planning import secrets_of
 from pairun.job.templates import TAG, command_nodes, tag_key, tag_place

@@ -28,9 +28,9 @@ def _review(root: str, vault: Vault) -> int:
     import os
     import sys
 
-    from pairun.handover.planfile import read_plan
     from pairun.report.review_text import print_phase
     from pairun.review.phasereview import probe_plan
+    from pairun.volume.planfile import read_plan
 
     plan = read_plan(root, vault)
     print_phase("runtime", probe_plan(plan, dict(os.environ), root, vault), vault, sys.stdout)

@@ -13,11 +13,11 @@ from pairun.base.paths import journal_file, pai_dir
 from pairun.diagnose.brief import CONSEQUENCES, is_consequence
 from pairun.diagnose.classes import UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis
-from pairun.handover.door import Door
-from pairun.handover.journal import Journal
 from pairun.incident.podhistory import with_pod_history
 from pairun.runtime.exitsummary import Question, answer_to
 from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
+from pairun.volume.journal import Journal
 
 SEND_S = 1.0
 """The maximum delay of the container's end by all requests of the Event together, in seconds."""

@@ -21,12 +21,12 @@ from pairun.contract.loading import plan_loader
 from pairun.executor.output import pump_in_background
 from pairun.executor.phase import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
 from pairun.executor.shared import Shared
-from pairun.handover.door import Door
-from pairun.handover.journal import Journal
-from pairun.handover.planfile import read_plan
 from pairun.plan import USER_COMMAND, Late, Peers, Plan, Task
 from pairun.report.console import Console
 from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
+from pairun.volume.journal import Journal
+from pairun.volume.planfile import read_plan
 
 ANSWER_S = 0.05
 """Seconds of the handlers' time that are reserved for the answer to PID 1."""

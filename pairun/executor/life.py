@@ -17,9 +17,9 @@ from pairun.executor.limits import Limits
 from pairun.executor.peers import GIVE_S, VERDICT_S, Exchange, report_of, take_verdict, verdict_of
 from pairun.executor.retry import retry_or_report
 from pairun.executor.shared import Shared
-from pairun.handover.journal import CONDITION_IS_FALSE
 from pairun.module import FAILURE_KINDS, FailureKind, Module, format_duration
 from pairun.plan import Late, Task
+from pairun.volume.journal import CONDITION_IS_FALSE
 
 Outcome = Literal["ok", "changed", "skipped", "ignored", "failed"]
 

@@ -8,8 +8,8 @@ import select
 from collections.abc import Callable
 
 from pairun.base.signals import block_stop_signals
-from pairun.handover.journal import Emit
 from pairun.secrets.vault import Vault
+from pairun.volume.journal import Emit
 
 TAIL_LINES = 20
 MAX_LINE_BYTES = 16_384

@@ -7,10 +7,10 @@ from typing import Any
 
 import attrs
 
-from pairun.handover.journal import Emit
 from pairun.module import Module
 from pairun.plan import Late, Peers, Task
 from pairun.secrets.vault import Vault
+from pairun.volume.journal import Emit
 
 Resolve = Callable[[Late, Mapping[str, Any], Mapping[str, str]], Any]
 """Resolves a late value from the environment and the results so far."""
@@ -23,7 +23,7 @@ class Shared:
     Attributes:
         load: returns the class of a module name.
         resolve: resolves late values; the executor does not import `pairun.playbook`.
-        emit: takes every event (`pairun.handover.journal` lists them, and ``output``).
+        emit: takes every event (`pairun.volume.journal` lists them, and ``output``).
         vault: masks secrets in events.
         env: the environment of the tasks, with the exports of ended tasks.
         pai_dir: the shared volume.

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
 # Imported before the fork of an attempt, so that all attempts share its memory.
 from pairun.base.refusals import REFUSALS
-from pairun.handover.door import Door
 from pairun.host import commands, files, ports
 from pairun.host.failures import os_failures
 from pairun.host.place import place_of
@@ -33,6 +32,7 @@ from pairun.module import (
     Unpacked,
     reveal,
 )
+from pairun.volume.door import Door
 
 if TYPE_CHECKING:
     from pairun.net.apiserver import ApiServer

@@ -15,10 +15,10 @@ import attrs
 
 from pairun.base import system
 from pairun.base.mounts import TABLE, unescaped
-from pairun.handover.door import Door
-from pairun.handover.opening import open_folder
 from pairun.module import Mount, Permanent, Secret, TimedOut, reveal
 from pairun.net.boundedcall import in_child
+from pairun.volume.door import Door
+from pairun.volume.opening import open_folder
 
 # <linux/mount.h>
 MS_RDONLY = 0x1

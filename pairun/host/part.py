@@ -21,10 +21,10 @@ import attrs
 
 from pairun.base.foreignjson import parse_json
 from pairun.base.retryafter import http_date_s
-from pairun.handover.opening import open_regular
 from pairun.host.failures import failure, os_failures
 from pairun.host.place import Place
 from pairun.module import Conflict, Fetched
+from pairun.volume.opening import open_regular
 
 _TRIES = 3
 _NOTE_BYTES = 64 * 1024

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from pairun.base.mounts import mount_points
 from pairun.base.removal import remove_entry
-from pairun.handover.door import Door
-from pairun.handover.opening import FOLDER
 from pairun.host.failures import removing
 from pairun.host.files import beside
+from pairun.volume.door import Door
+from pairun.volume.opening import FOLDER
 
 
 class Place(NamedTuple):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 
-from pairun.handover.door import Door
 from pairun.host.failures import os_failures, removing
 from pairun.host.files import Identity, identity_of, stat_of
 from pairun.module import FileStat
+from pairun.volume.door import Door
 
 
 class VolumeFiles:

@@ -17,8 +17,6 @@ from pairun.diagnose.searchlimit import SearchLimit
 from pairun.diagnose.table import Table
 from pairun.diagnose.undecided import EMPTY, NO_TEXT, what_is_no_text
 from pairun.diagnose.weighing import diagnose
-from pairun.handover.progressfile import NAME as NOTED
-from pairun.handover.progressfile import NotedProgress, parse_progress
 from pairun.incident.clusterobjects import MAX_BYTES as OBJECT_BYTES
 from pairun.incident.clusterobjects import ClusterObject, may_be_objects, objects_in
 from pairun.incident.collectives import RankState
@@ -40,6 +38,8 @@ from pairun.incident.roles import with_ranks
 from pairun.incident.stackfiles import with_owners
 from pairun.incident.walking import LogFile
 from pairun.incident.writers import writer_of
+from pairun.volume.progressfile import NAME as NOTED
+from pairun.volume.progressfile import NotedProgress, parse_progress
 
 _JUDGED_BYTES = 32 << 20
 """How many bytes of all files together are judged in full; a large file's middle is sifted."""

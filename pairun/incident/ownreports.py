@@ -1,7 +1,7 @@
 """What pairun itself reports about a Pod: PID 1's diagnosis, the task that failed, earlier attempts.
 
 PID 1 writes its diagnosis into the termination message and the journal (`pairun.runtime.termination`,
-`pairun.handover.journal`). Init's termination message has its last lines.
+`pairun.volume.journal`). Init's termination message has its last lines.
 """
 
 from __future__ import annotations

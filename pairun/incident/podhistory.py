@@ -14,11 +14,11 @@ from pairun.base.foreignjson import parse_record
 from pairun.base.paths import JOURNAL
 from pairun.diagnose.classes import CLASSES, NONE, RETRIES
 from pairun.diagnose.diagnosis import Diagnosis
-from pairun.handover.door import Door
-from pairun.handover.progressfile import MAX_BYTES, parse_progress
-from pairun.handover.progressfile import NAME as NOTED
 from pairun.incident.history import Attempt, advised, attempt_of, retry_advice
 from pairun.incident.progress import Progress, progress_in
+from pairun.volume.door import Door
+from pairun.volume.progressfile import MAX_BYTES, parse_progress
+from pairun.volume.progressfile import NAME as NOTED
 
 JOURNAL_BYTES = 1 << 20
 """How many bytes at the end of the journal are read."""

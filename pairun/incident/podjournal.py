@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from pairun.base.paths import JOURNAL
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.diagnosis import Diagnosis, Evidence
-from pairun.handover.journal import read_journal
 from pairun.incident.history import Attempt
 from pairun.incident.ownreports import TaskFailure, diagnosis_of, failed_task_of
 from pairun.incident.podhistory import recorded_attempt
+from pairun.volume.journal import read_journal
 
 OUTPUT = "user-all"
 """The folder in a Pod's log directory with the output of the user's command."""

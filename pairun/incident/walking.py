@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from pairun.base.escapes import visible
 from pairun.base.paths import JOURNAL
-from pairun.handover.progressfile import NAME as PROGRESS
 from pairun.incident.podjournal import OUTPUT, PHASE_LOGS
 from pairun.incident.records import is_table
+from pairun.volume.progressfile import NAME as PROGRESS
 
 MAX_FILES = 4096
 _HEADER_BYTES = 4096

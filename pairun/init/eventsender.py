@@ -15,11 +15,11 @@ from typing import Any
 
 from pairun.base.paths import journal_file
 from pairun.base.signals import block_stop_signals
-from pairun.handover.door import Door
-from pairun.handover.journal import Journal
 from pairun.kube.events import Note
 from pairun.net.podevents import Noteworthy, can_send, send_event
 from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
+from pairun.volume.journal import Journal
 
 CALL_S = 5.0
 """The timeout of one request, in seconds."""

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from pairun.base.foreignjson import parse_record
 from pairun.base.signals import STOP_SIGNALS
 from pairun.errors import PairunError, Problem
-from pairun.formats.stored import API_VERSION
+from pairun.job.stored import API_VERSION
 from pairun.module import Failure, TimedOut, Transient, format_duration
 from pairun.net.apicredentials import NoApiServer
 from pairun.net.apiserver import METADATA_ONLY, ApiServer

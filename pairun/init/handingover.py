@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from pairun.base.paths import DIAGNOSIS_FILE, GANG_FILE, runtime_file
 from pairun.errors import PairunError, Place, Problem, Problems, Source
 from pairun.executor.phase import PhaseOutcome
-from pairun.handover.volume import Volume
 from pairun.init.podplans import PodPlans
 from pairun.module import Failure
 from pairun.openpai.podconfig import EXIT_SPEC
@@ -18,6 +17,7 @@ from pairun.playbook.document.reading import decode
 from pairun.playbook.readyrules import ready_rules
 from pairun.report.problems import print_problems, print_unforeseen
 from pairun.runtime.exitmatching import EXIT_SPEC_FILE
+from pairun.volume.writer import Volume
 
 JOB_FILE = "job_config.yaml"
 """The Framework's job file, in ``runtime.d``; OpenPAI's name."""

@@ -18,10 +18,10 @@ from collections.abc import Mapping
 
 from pairun.base.paths import DEFAULT_PAI_DIR, log_dir, runtime_file
 from pairun.base.signals import STOP_SIGNALS, Signals, block_stop_signals
-from pairun.handover.door import Door
-from pairun.handover.logfile import LogFile
-from pairun.handover.podlogs import INIT_LOG
-from pairun.handover.reader import ENVIRONMENT_FILE
+from pairun.volume.door import Door
+from pairun.volume.logfile import LogFile
+from pairun.volume.podlogs import INIT_LOG
+from pairun.volume.reader import ENVIRONMENT_FILE
 
 STALL_S = 10.0
 """Seconds that the end waits for a stalled reader of our output."""

@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from pairun.handover.door import Door
 from pairun.job.model import Job, Role
 from pairun.kube.cluster import Cluster
+from pairun.volume.door import Door
 
 if TYPE_CHECKING:
     from pairun.rendezvous.otherpods import OtherPods

@@ -15,10 +15,6 @@ from pairun.contract.loading import plan_loader
 from pairun.errors import PairunError
 from pairun.executor.phase import Executor
 from pairun.executor.shared import Shared
-from pairun.handover.door import Door
-from pairun.handover.journal import Emit, Journal, Record
-from pairun.handover.logjournal import LogJournal
-from pairun.handover.stopnote import read_stop_note
 from pairun.init.eventsender import EventSender
 from pairun.init.handingover import hand_over, prepare
 from pairun.init.podinput import has_cluster
@@ -31,6 +27,10 @@ from pairun.report.console import Console
 from pairun.report.shown import override_data
 from pairun.review.taskreview import overrides_of
 from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
+from pairun.volume.journal import Emit, Journal, Record
+from pairun.volume.logjournal import LogJournal
+from pairun.volume.stopnote import read_stop_note
 
 if TYPE_CHECKING:
     from pairun.rendezvous.peers import JobPeers

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from pairun.errors import PairunError, Problem, Problems, Source, did_you_mean
-from pairun.formats.jsyaml import JS
-from pairun.formats.stored import MAX_FRAMEWORK_BYTES, framework_in, load_input
-from pairun.handover.door import Door
 from pairun.inject.podlayer import command_layer, gang_in
+from pairun.job.jsyaml import JS
 from pairun.job.model import Job, Role, fc_name
+from pairun.job.stored import MAX_FRAMEWORK_BYTES, framework_in, load_input
 from pairun.kube.cluster import Cluster, cluster_from_framework
 from pairun.kube.ports import PORT_ANNOTATION
 from pairun.openpai.enginelayers import engine_layer, merged
@@ -30,6 +29,7 @@ from pairun.openpai.podconfig import PodConfig, read_secrets
 from pairun.playbook.document.reading import Node, decode, read_text
 from pairun.playbook.document.scalars import Dialect
 from pairun.playbook.initplugins import InitPlugins
+from pairun.volume.door import Door
 
 if TYPE_CHECKING:
     from pairun.openpai.exitspec import ExitSpec

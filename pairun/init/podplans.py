@@ -6,12 +6,10 @@ from collections.abc import Mapping
 
 from pairun.base.paths import DEFAULT_PAI_DIR, pai_dir
 from pairun.errors import PairunError, Problems
-from pairun.formats.jsyaml import dialect_named
-from pairun.handover.door import Door
-from pairun.handover.reader import hide_job_key
 from pairun.init.meeting import Meeting
 from pairun.init.podinput import PodInput, read_cluster, read_pod_input
 from pairun.job.hiding import hide_lines
+from pairun.job.jsyaml import dialect_named
 from pairun.job.planning import (
     CLUSTER_UNKNOWN,
     RUNTIME_ENV_UNKNOWN,
@@ -31,6 +29,8 @@ from pairun.playbook.effective import Layers
 from pairun.report.problems import print_problems
 from pairun.secrets.shapes import script_secrets
 from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
+from pairun.volume.reader import hide_job_key
 
 _POD_WARNINGS = ("PR718", "PR719")
 """Warnings about the Pod itself; printed first, even if an error follows."""

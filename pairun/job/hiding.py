@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from pairun.errors import Problems, did_you_mean, nearest
-from pairun.formats.protocol import SCHEMA
+from pairun.job.protocol import SCHEMA
 from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text

@@ -9,8 +9,6 @@ from typing import Any
 import attrs
 
 from pairun.errors import PairunError, Problems
-from pairun.formats.jsyaml import JS, JS4
-from pairun.formats.stored import framework_in, is_mixture, is_yarn, job_source, load_input, user_of
 from pairun.job.checks.extras import check_extras
 from pairun.job.checks.references import (
     REFERENCES,
@@ -22,7 +20,9 @@ from pairun.job.checks.references import (
 from pairun.job.checks.schema import check_schema
 from pairun.job.entries import check_requirements, read_plugins, read_prerequisites
 from pairun.job.hiding import check_logins, hide_secrets, leaves
+from pairun.job.jsyaml import JS, JS4
 from pairun.job.model import Job, Prerequisite, Resources, Role, fc_name, scalar_text
+from pairun.job.stored import framework_in, is_mixture, is_yarn, job_source, load_input, user_of
 from pairun.job.templates import check_layer_tags, check_tags
 from pairun.playbook.document.nodes import elements, entries, text, whole
 from pairun.playbook.document.reading import Node, decode, node_of, read_text
@@ -119,8 +119,8 @@ def read_job(
         return None, _mixture(node, problems)
     written = node.place.source.text
     if is_yarn(node):
-        from pairun.formats.yarn import convert
         from pairun.job.writing import as_yaml
+        from pairun.job.yarn import convert
 
         converted = convert(node, problems)
         if converted is None:

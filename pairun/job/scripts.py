@@ -9,7 +9,7 @@ from functools import cached_property
 import attrs
 
 from pairun.errors import Place
-from pairun.formats import mustache
+from pairun.job import mustache
 from pairun.job.model import Job, Role
 from pairun.job.templates import TAG, command_nodes, user_command
 from pairun.playbook.document.reading import Node

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pairun.errors import Place, Problems
-from pairun.formats import mustache
+from pairun.job import mustache
 from pairun.job.hiding import leaves
 from pairun.job.model import Job, Prerequisite, Role
 from pairun.module import Secret

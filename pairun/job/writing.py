@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from pairun.formats.jsyaml import resolve_js
+from pairun.job.jsyaml import resolve_js
 from pairun.playbook.document.scalars import resolve_core
 
 

@@ -17,7 +17,7 @@ import attrs
 from pairun.contract.kinds import shown
 from pairun.diagnose.words import words_needed
 from pairun.errors import PairunError, Place, Problem, Problems, Source
-from pairun.formats.goregex import FLAGS, from_go
+from pairun.job.goregex import FLAGS, from_go
 from pairun.playbook.document.checking import Format, violations
 from pairun.playbook.document.reading import Node, read_text
 from pairun.playbook.document.scalars import CORE

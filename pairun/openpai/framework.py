@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pairun.errors import Problems
-from pairun.formats.jsyaml import JS
-from pairun.formats.stored import API_VERSION, job_source, job_text, user_of
 from pairun.job.hiding import mask_secrets
 from pairun.job.jobfile import read_job
+from pairun.job.jsyaml import JS
 from pairun.job.model import Job, Role
+from pairun.job.stored import API_VERSION, job_source, job_text, user_of
 from pairun.kube.ports import DEFAULT_RANGE
 from pairun.openpai.podtemplate import PodMaker
 from pairun.playbook.document.reading import Node, read_text

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from pairun.errors import Problem, Problems, Source
-from pairun.formats.jsyaml import JS
-from pairun.formats.protocol import IDENTIFIER_PATTERN
 from pairun.job.jobfile import read_job
+from pairun.job.jsyaml import JS
 from pairun.job.model import RUNTIME_PLUGIN, Job
+from pairun.job.protocol import IDENTIFIER_PATTERN
 from pairun.kube.cluster import Cluster, ClusterRole, Instance
 from pairun.openpai.initconfig import FORMAT
 from pairun.openpai.podconfig import read_setting

@@ -10,7 +10,7 @@ import attrs
 
 from pairun.base.paths import DEFAULT_CONFIG_DIR, DEFAULT_PAI_DIR
 from pairun.errors import PairunError, Place, Problem, Problems, Source
-from pairun.formats.jsyaml import JS
+from pairun.job.jsyaml import JS
 from pairun.openpai.podfiles import PodFiles
 from pairun.playbook.document.reading import Node, decode, read_text
 from pairun.playbook.document.scalars import Dialect

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from pairun.errors import PairunError, Problem, Problems
-from pairun.handover.door import Door
 from pairun.playbook.document.texts import MAX_BYTES, load_bytes
+from pairun.volume.door import Door
 
 
 class PodFiles:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pairun.base.paths import KEY_FILE
 from pairun.errors import PairunError
-from pairun.handover.door import Door
 from pairun.module import Transient
 from pairun.rendezvous.facts import Facts
 from pairun.rendezvous.place import Place, read_place, write_place
 from pairun.rendezvous.refusals import NoKey, NotInTime
 from pairun.rendezvous.roster import JobKey
+from pairun.volume.door import Door
 
 if TYPE_CHECKING:
     from pairun.plan import PeerVerdict, RunOn

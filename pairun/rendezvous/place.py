@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from pairun.base.foreignjson import parse_json
 from pairun.base.paths import PLACE_FILE
-from pairun.handover.door import Door
 from pairun.rendezvous.roster import Address, Gang, JobKey, checked_address
 from pairun.rendezvous.wire import BadPeer
+from pairun.volume.door import Door
 
 _MAX_BYTES = 1024 * 1024
 

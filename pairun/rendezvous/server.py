@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping
 from pairun.base.foreignjson import parse_json
 from pairun.base.paths import STATE_FILE, runtime_file
 from pairun.base.signals import STOP_SIGNALS
-from pairun.handover.door import Door
 from pairun.rendezvous.descriptors import close_quietly, max_peers
 from pairun.rendezvous.leading import Leader
 from pairun.rendezvous.loop import Loop
 from pairun.rendezvous.roster import Address, Gang, JobKey
 from pairun.rendezvous.wire import BadPeer
+from pairun.volume.door import Door
 
 _SAVE_EVERY_S = 0.5
 _TURN_S = 60.0

@@ -6,10 +6,10 @@ import io
 import os
 from typing import IO, Any
 
-from pairun.handover.journal import CONDITION_IS_FALSE
 from pairun.module import format_duration, format_size
 from pairun.report.shown import known_kind
 from pairun.secrets.vault import Vault
+from pairun.volume.journal import CONDITION_IS_FALSE
 
 _RETRIABLE = ("transient", "timeout", "conflict")
 

@@ -11,7 +11,7 @@ from pairun.diagnose.hits import CERTAIN
 from pairun.diagnose.table import WEIGHTS
 from pairun.diagnose.weighing import ADVISED
 from pairun.errors import PairunError, Problem
-from pairun.formats.goregex import from_go
+from pairun.job.goregex import from_go
 from pairun.playbook.rules import Rules
 
 PERMANENT = frozenset(

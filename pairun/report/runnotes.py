@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 
 from pairun.diagnose.classes import UNKNOWN
-from pairun.handover.journal import Record, read_journal
 from pairun.incident.instances import InstanceFailure, first_of, what_followed
 from pairun.report.runsummary import InstanceReport
 from pairun.report.shown import fit
+from pairun.volume.journal import Record, read_journal
 
 SURE = 0.7
 """Diagnoses below this confidence are reported as guesses."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import attrs
 
 from pairun.base.durations import format_duration
-from pairun.handover.journal import read_journal
 from pairun.report.live.activity import spaced
+from pairun.volume.journal import read_journal
 
 
 @attrs.frozen(kw_only=True)

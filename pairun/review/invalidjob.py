@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 
 from pairun.base.cpulimit import CpuBudget
 from pairun.errors import PairunError, Place, Problems
-from pairun.formats.stored import framework_in, is_mixture, is_yarn
 from pairun.job.entries import read_plugins, read_prerequisites
 from pairun.job.hiding import hide_secrets, leaves
 from pairun.job.model import fc_name
+from pairun.job.stored import framework_in, is_mixture, is_yarn
 from pairun.playbook.document.nodes import entries
 from pairun.playbook.document.reading import Node, decode, node_of, read_text
 from pairun.playbook.document.scalars import Dialect

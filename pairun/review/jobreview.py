@@ -12,14 +12,13 @@ import attrs
 
 from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.errors import PairunError, Problems, did_you_mean
-from pairun.formats.jsyaml import dialect_named
-from pairun.formats.stored import load_input
 from pairun.host.worlds import ReviewContext
 from pairun.job.checks.destinations import destination_warnings
 from pairun.job.checks.gracetime import grace_warnings, torchrun_warnings
 from pairun.job.checks.surprises import job_warnings
 from pairun.job.hiding import hide_lines
 from pairun.job.jobfile import read_input
+from pairun.job.jsyaml import dialect_named
 from pairun.job.model import Job, Role
 from pairun.job.planning import (
     CLUSTER_UNKNOWN,
@@ -31,6 +30,7 @@ from pairun.job.planning import (
     secrets_of,
 )
 from pairun.job.podresources import GPU_RESOURCE, asked
+from pairun.job.stored import load_input
 from pairun.module import Phase
 from pairun.openpai.enginelayers import engine_layer, merged
 from pairun.openpai.platform import framework_environment, instance_environment

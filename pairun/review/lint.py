@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pairun.contract.sources import module_at
 from pairun.errors import PairunError, Problem, Problems, Source
-from pairun.formats.stored import framework_in, is_manifest, load_input
+from pairun.job.stored import framework_in, is_manifest, load_input
 from pairun.openpai.podconfig import EXIT_SPEC
 from pairun.playbook.content import built_in_root, open_content
 from pairun.playbook.document.nodes import elements

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pairun.contract.loading import plan_loader
-from pairun.handover.door import Door
 from pairun.host.probeworld import ProbeContext
 from pairun.plan import Plan
 from pairun.review.taskreview import Reviewed, review_phase, review_plan
 from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
 
 if TYPE_CHECKING:
     # The user's container reviews a finished plan, and has no YAML library.

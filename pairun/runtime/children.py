@@ -17,7 +17,7 @@ from pairun.base.foreignjson import MAX_BYTES, parse_json, parse_record
 from pairun.base.forwarding import CATCHABLE
 from pairun.base.paths import KEY_FILE, PLACE_FILE
 from pairun.base.system import BUNDLED
-from pairun.handover.door import Door
+from pairun.volume.door import Door
 
 T = TypeVar("T")
 

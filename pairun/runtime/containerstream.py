@@ -7,7 +7,7 @@ import os
 import select
 from collections.abc import Callable
 
-from pairun.handover.logfile import Data
+from pairun.volume.logfile import Data
 
 _WRITE_BYTES = 64 * 1024
 _NO_READER = frozenset({errno.EPIPE, errno.EBADF, errno.EIO, errno.ENXIO, errno.ECONNRESET})

@@ -21,13 +21,13 @@ from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES
 from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.table import Table
-from pairun.handover.door import Door
-from pairun.handover.opening import open_regular
-from pairun.handover.stopnote import read_stop_note
 from pairun.runtime.exitmatching import SCHEMA_VERSION, Evidence, Match, match, text_of
 from pairun.runtime.failedcommand import with_commands
 from pairun.runtime.termination import PLATFORM_LINES, USER_LINES, Summary, excerpt, message
 from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
+from pairun.volume.opening import open_regular
+from pairun.volume.stopnote import read_stop_note
 
 MAX_LOG_BYTES = 10 * 1024 * 1024
 """How many bytes at the end of each log are read."""

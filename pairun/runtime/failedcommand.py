@@ -10,8 +10,8 @@ import re
 
 from pairun.diagnose.classes import CLASSES, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, Evidence
-from pairun.handover.door import Door
 from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
 
 _MAX_BYTES = 1 << 16
 _COMMAND_CHARS = 60

@@ -18,12 +18,12 @@ import time
 from collections.abc import Callable, Iterable
 
 from pairun.base.descriptors import SPARE, sparing
-from pairun.handover.door import Door
-from pairun.handover.logfile import LOG_BYTES, VARIABLE, LogFile, RotatedLog, parse_size
 from pairun.runtime.containerstream import ContainerStream
 from pairun.runtime.pump import PIPE_BYTES, Pump
 from pairun.runtime.sinks import Raw, Shared, Sink, StampedLines
 from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
+from pairun.volume.logfile import LOG_BYTES, VARIABLE, LogFile, RotatedLog, parse_size
 
 STALL_S = 10.0
 """Seconds that the end waits for a stalled reader."""

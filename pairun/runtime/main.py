@@ -20,12 +20,6 @@ from pairun.base.paths import PROGRAMS, journal_file, log_dir, runtime_file
 from pairun.base.processes import adopt_orphans
 from pairun.base.signals import STOP_SIGNALS
 from pairun.errors import PairunError, render
-from pairun.handover.door import Door
-from pairun.handover.journal import Journal
-from pairun.handover.logfile import VARIABLE as LOG_VARIABLE
-from pairun.handover.logjournal import LogJournal
-from pairun.handover.reader import SCRIPT_FILE, Command, read_command, read_environment
-from pairun.handover.stopnote import read_stop_note
 from pairun.runtime.children import HandlersEnd, MemoryFile, State, own_command, serve_peers
 from pairun.runtime.ending import Ending
 from pairun.runtime.logs import LOG_PIPE, Logs
@@ -43,6 +37,12 @@ from pairun.runtime.supervisor import Supervisor, block_signals
 from pairun.runtime.workingdirectory import WorkingDirectory
 from pairun.secrets.secret import reveal
 from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
+from pairun.volume.journal import Journal
+from pairun.volume.logfile import VARIABLE as LOG_VARIABLE
+from pairun.volume.logjournal import LogJournal
+from pairun.volume.reader import SCRIPT_FILE, Command, read_command, read_environment
+from pairun.volume.stopnote import read_stop_note
 
 UNUSABLE = 1
 """Exit code if the volume has no usable plan."""

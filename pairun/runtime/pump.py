@@ -18,10 +18,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pairun.handover.logfile import Data
 from pairun.runtime.containerstream import ContainerStream
 from pairun.runtime.sinks import Sink
 from pairun.secrets.vault import RELEASE_S, Vault
+from pairun.volume.logfile import Data
 
 if TYPE_CHECKING:
     # Imported with the first secret.

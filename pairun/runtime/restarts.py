@@ -6,7 +6,7 @@ import contextlib
 import os
 
 from pairun.base.paths import STARTS_FILE
-from pairun.handover.door import Door
+from pairun.volume.door import Door
 
 VARIABLE = "PAIRUN_RESTARTS"
 """The variable for tasks and the command; not set at the first start."""

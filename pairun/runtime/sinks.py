@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from pairun.handover.logfile import Data, LogFile
+from pairun.volume.logfile import Data, LogFile
 
 MAX_HELD_BYTES = 64 * 1024
 QUIET_S = 1.0

@@ -19,8 +19,8 @@ import pytest
 
 from pairun.base.paths import PLAIN_FILES
 from pairun.errors import Source
-from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
+from pairun.job.jsyaml import JS
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook.document.reading import read_text
 from tests.surroundings import GIVEN

@@ -10,7 +10,7 @@ import pytest
 
 from pairun.contract.linting import ABSENT
 from pairun.errors import PairunError
-from pairun.handover.bundle import find_bundle, find_own_authorities
+from pairun.volume.bundle import find_bundle, find_own_authorities
 
 ROOT = pathlib.Path(__file__).parents[2]
 

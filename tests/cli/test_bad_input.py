@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pairun.errors import PairunError, Source, render
-from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
+from pairun.job.jsyaml import JS
 from pairun.playbook.content import Content, Root, built_in_root
 from pairun.playbook.document.reading import Node, node_of, read_text
 from pairun.playbook.effective import Layers

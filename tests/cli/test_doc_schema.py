@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from pairun.catalogue import CATALOGUE
 from pairun.cli.completion import described
 from pairun.contract.arguments import arguments
-from pairun.formats.jsyaml import JS
+from pairun.job.jsyaml import JS
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.document.reading import read_file
 from pairun.playbook.keywords import KEYWORDS

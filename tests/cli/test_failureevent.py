@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from pairun.cli.summary import send_failure
-from pairun.handover.journal import read_journal
 from pairun.kube.events import Note
 from pairun.net.podevents import send_event
 from pairun.secrets.vault import Vault
+from pairun.volume.journal import read_journal
 
 OWNERS: dict[str, tuple[str, str, str]] = {
     "/api/v1/namespaces/team/pods/train-0": ("batch/v1", "Job", "train"),

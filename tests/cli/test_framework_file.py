@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from pairun.errors import Source
-from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
+from pairun.job.jsyaml import JS
 from pairun.kube.cluster import cluster_from_framework
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook.document.reading import read_text

@@ -16,16 +16,16 @@ import pytest
 
 from pairun.base.paths import PLAIN_FILES
 from pairun.errors import Source
-from pairun.formats.jsyaml import JS
-from pairun.handover.journal import read_journal
-from pairun.handover.logjournal import VARIABLE as LOG_JOURNAL
-from pairun.handover.logjournal import read_log
-from pairun.handover.planfile import read_plan
 from pairun.init.podplans import PodPlans
 from pairun.job.jobfile import read_job
+from pairun.job.jsyaml import JS
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook.document.reading import read_text
 from pairun.secrets.vault import Vault
+from pairun.volume.journal import read_journal
+from pairun.volume.logjournal import VARIABLE as LOG_JOURNAL
+from pairun.volume.logjournal import read_log
+from pairun.volume.planfile import read_plan
 from tests.doors import DoorWatch
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -629,7 +629,7 @@ def test_the_handover_fails_for_another_reason(init: Init, raised: str, expected
     init.placed("  - append:\n    id: last\n    name: L\n    cmd: {script: echo up}\n" + HANDLER)
     code, text = init.in_process(
         "from pairun.module import Permanent\n"
-        "from pairun.handover.volume import Volume\n"
+        "from pairun.volume.writer import Volume\n"
         "def fail(*args, **more):\n"
         f"    raise {raised.format(s=SENTINEL)}\n"
         "Volume.hand_over = fail\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pairun.cli import main as cli
-from pairun.handover.progressfile import NotedProgress, parse_progress
+from pairun.volume.progressfile import NotedProgress, parse_progress
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ import pytest
 
 from pairun.base.signals import STOP_SIGNALS
 from pairun.contract.loading import ModuleFile
-from pairun.handover.journal import read_journal
-from pairun.handover.planfile import SecretStore, dump_plan
 from pairun.module import Secret
 from pairun.plan import EVENTS, Late, Plan, Step, Task
+from pairun.volume.journal import read_journal
+from pairun.volume.planfile import SecretStore, dump_plan
 
 ROOT = pathlib.Path(__file__).parents[2]
 WAIT_S = 30.0

@@ -17,8 +17,8 @@ import attrs
 import pytest
 
 from pairun.errors import Source
-from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
+from pairun.job.jsyaml import JS
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook.document.reading import read_text
 

@@ -17,7 +17,7 @@ VOLUME = os.path.realpath(
     os.environ.get("DOOR_WATCH_VOLUME") or os.environ.get("PAIRUN_PAI_DIR") or "/usr/local/pai"
 )
 REPORT = os.environ.get("DOOR_WATCH_REPORT", "")
-DOORS = ("handover/door.py", "handover/way.py", "handover/opening.py")
+DOORS = ("volume/door.py", "volume/way.py", "volume/opening.py")
 EVENTS = {
     "open": (0,), "os.mkdir": (0,), "os.rmdir": (0,), "os.remove": (0,), "os.rename": (0, 1),
     "os.link": (0, 1), "os.symlink": (1,), "os.truncate": (0,), "os.listdir": (0,),

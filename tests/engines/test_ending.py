@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pairun.handover.journal import read_journal
+from pairun.volume.journal import read_journal
 
 # Whole jobs, phase by phase: `make test` leaves them to `make test-slow`.
 pytestmark = pytest.mark.slow

@@ -22,10 +22,10 @@ from pairun.engines.manifest.objects import make_objects
 from pairun.engines.manifest.retries import counted, failure_rules
 from pairun.engines.manifest.versions import features_in, lowest
 from pairun.errors import PairunError, Place, Problems, Source, render
-from pairun.formats.jsyaml import JS
 from pairun.job.hiding import leaves
 from pairun.job.jobfile import load_job, read_job
 from pairun.job.jobview import job_context
+from pairun.job.jsyaml import JS
 from pairun.job.model import Job
 from pairun.job.writing import as_yaml
 from pairun.kube.cluster import cluster_from_framework

@@ -20,12 +20,12 @@ import pytest
 from pairun.contract.loading import ModuleFile, plan_loader
 from pairun.executor.phase import Executor, PhaseOutcome
 from pairun.executor.shared import Shared
-from pairun.handover.door import Door
-from pairun.handover.journal import Journal, read_journal
-from pairun.handover.planfile import SecretStore, dump_plan
 from pairun.plan import Group, Late, Peers, Plan, Step, Task
 from pairun.report.console import Console
 from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
+from pairun.volume.journal import Journal, read_journal
+from pairun.volume.planfile import SecretStore, dump_plan
 from tests.doors import DoorWatch, InnerWatch
 
 HERE = pathlib.Path(__file__).parent

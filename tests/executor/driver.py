@@ -14,12 +14,12 @@ from pairun.base.fields import decode
 from pairun.contract.loading import plan_loader
 from pairun.executor.phase import Executor
 from pairun.executor.shared import Shared
-from pairun.handover.door import Door
-from pairun.handover.journal import Journal
-from pairun.handover.planfile import load_plan
-from pairun.handover.reader import Secrets, body
 from pairun.report.console import Console
 from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
+from pairun.volume.journal import Journal
+from pairun.volume.planfile import load_plan
+from pairun.volume.reader import Secrets, body
 
 folder = sys.argv[1]
 with open(os.path.join(folder, "plan.json"), encoding="utf-8") as file:

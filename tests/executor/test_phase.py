@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from pairun.handover.journal import SCHEMA
 from pairun.plan import EVENTS, Late, Task
+from pairun.volume.journal import SCHEMA
 from tests.stopwatch import Stopwatch
 
 

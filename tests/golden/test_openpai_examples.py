@@ -14,7 +14,7 @@ import yaml
 
 from pairun.cli.main import main
 from pairun.engines.manifest.choices import ENGINES
-from pairun.formats.jsyaml import JS
+from pairun.job.jsyaml import JS
 from pairun.playbook.document.reading import read_file
 from tests.golden.test_openpai_jobs import INVALID, OPENPAI, SERVER, VALID
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from pairun.handover.door import Door
 from pairun.host.context import HostContext
 from pairun.host.place import place_of
+from pairun.volume.door import Door
 
 
 class Swapped:

@@ -12,9 +12,9 @@ from pairun.diagnose.brief import why
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.table import Table
-from pairun.handover.door import Door
-from pairun.handover.progressfile import NotedProgress, write_progress
 from pairun.incident.podhistory import with_pod_history
+from pairun.volume.door import Door
+from pairun.volume.progressfile import NotedProgress, write_progress
 from tests.incident.jobs import KEY_ERROR
 
 TIMEOUT = "torch.distributed.DistNetworkError: The client socket has timed out after 60s while trying to connect\n"

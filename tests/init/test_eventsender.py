@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pairun.handover.journal import read_journal
+from pairun.volume.journal import read_journal
 
 INIT = """phase: init
 tasks:

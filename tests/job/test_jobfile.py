@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairun.errors import Problems, Source, render
-from pairun.formats.jsyaml import JS
-from pairun.formats.protocol import SCHEMA
 from pairun.job.jobfile import load_job, read_job
+from pairun.job.jsyaml import JS
 from pairun.job.model import Job
+from pairun.job.protocol import SCHEMA
 from pairun.playbook.document.reading import read_text
 from tests.effort import cases
 

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from pairun.errors import Problems, Source
-from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
+from pairun.job.jsyaml import JS
 from pairun.job.model import Job, Role
 from pairun.job.plugins import collect
 from pairun.module import Secret

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.errors import Place, Problems, Source
-from pairun.formats import mustache
-from pairun.formats.jsyaml import JS
+from pairun.job import mustache
 from pairun.job.jobfile import read_job
+from pairun.job.jsyaml import JS
 from pairun.job.model import Job
 from pairun.job.parameters import Scope, render_parameters
 from pairun.job.templates import render_secrets, user_command

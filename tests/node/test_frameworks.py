@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from pairun.errors import Source
-from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
+from pairun.job.jsyaml import JS
 from pairun.kube.statuses import task_statuses
 from pairun.openpai.framework import make_framework
 from pairun.playbook.document.reading import read_text

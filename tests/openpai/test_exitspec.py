@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pairun.diagnose.words import words_needed
 from pairun.errors import PairunError, Problems, Source
-from pairun.formats.goregex import FLAGS, from_go
+from pairun.job.goregex import FLAGS, from_go
 from pairun.openpai.exitspec import read_exit_spec
 from pairun.runtime.exitmatching import Evidence, match
 

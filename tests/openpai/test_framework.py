@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from pairun.errors import PairunError, Place, Source, render
-from pairun.formats.jsyaml import JS
 from pairun.job.hiding import mask_secrets
 from pairun.job.jobfile import read_job
 from pairun.job.jobview import job_context
+from pairun.job.jsyaml import JS
 from pairun.job.model import Job
 from pairun.kube.cluster import cluster_from_framework
 from pairun.kube.ports import PORT_ANNOTATION

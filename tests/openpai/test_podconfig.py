@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.errors import PairunError, Place, Problem, Problems, Source, render
-from pairun.formats.jsyaml import JS
-from pairun.handover import way
 from pairun.init.handingover import read_variables
+from pairun.job.jsyaml import JS
 from pairun.job.templates import user_command
 from pairun.openpai import podconfig
 from pairun.openpai.initconfig import program_of, read_init_config
@@ -23,6 +22,7 @@ from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.drafts import TaskDraft
 from pairun.playbook.effective import Layers
 from pairun.playbook.initplugins import InitPlugins
+from pairun.volume import way
 
 PROPOSED = """\
 initPlugins:

@@ -20,7 +20,7 @@ import pytest
 
 from pairun.base.forwarding import read_forwarding
 from pairun.base.paths import PLAIN_FILES
-from pairun.handover.reader import SCHEMA
+from pairun.volume.reader import SCHEMA
 from tests.doors import DoorWatch
 
 HERE = pathlib.Path(__file__).parent

@@ -7,10 +7,10 @@ import pathlib
 import signal
 from typing import Any
 
-from pairun.handover.door import Door
-from pairun.handover.journal import Journal, read_journal
-from pairun.handover.logjournal import VARIABLE, is_journal_line, read_log
 from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
+from pairun.volume.journal import Journal, read_journal
+from pairun.volume.logjournal import VARIABLE, is_journal_line, read_log
 
 
 def _state(**given: Any) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def test_without_a_journal(volume: Any, start: Any) -> None:
 
 def test_one_class_writes_all_records(tmp_path: pathlib.Path) -> None:
     """The executor's journal and PID 1's are the same, so that their records stay alike."""
-    assert Journal.__module__ == "pairun.handover.journal"
+    assert Journal.__module__ == "pairun.volume.journal"
     Journal(Door(str(tmp_path)), str(tmp_path / "j"), Vault().record, print)({"type": "phase_end"})
     assert [r["type"] for r in read_journal(str(tmp_path / "j"))] == ["phase_end"]
 

@@ -18,10 +18,10 @@ from typing import IO, Any
 
 import pytest
 
-from pairun.handover.door import Door
-from pairun.handover.logfile import LogFile, RotatedLog, parse_size, tai64n
 from pairun.runtime.logs import dated
 from pairun.runtime.sinks import Shared
+from pairun.volume.door import Door
+from pairun.volume.logfile import LogFile, RotatedLog, parse_size, tai64n
 from tests.stopwatch import Stopwatch
 
 DRIVER = """

@@ -27,7 +27,7 @@ def write():
 atexit.register(write)
 sys.exit(main(["runtime"]))
 """
-ROOMS = {"runtime", "base", "secrets", "errors", "diagnose", "handover", "cli"}
+ROOMS = {"runtime", "base", "secrets", "errors", "diagnose", "volume", "cli"}
 FOREIGN = {
     "attr", "attrs", "ssl", "http", "requests", "urllib3", "jinja2", "yaml", "jsonschema",
     "kubernetes", "socket", "email", "asyncio",

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from pairun.base.paths import KEY_FILE, STATE_FILE
-from pairun.handover.door import Door
 from pairun.module import Peer
 from pairun.rendezvous.facts import Facts
 from pairun.rendezvous.gathering import gather
 from pairun.rendezvous.place import Place, write_place
 from pairun.rendezvous.roster import Address, Gang, JobKey
 from pairun.rendezvous.server import Child, Server
+from pairun.volume.door import Door
 
 KEY = b"k" * 32
 JOB = JobKey("uid-of-the-job", 0)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pairun.errors import Problems, render
-from pairun.handover.planfile import SecretStore, dump_plan, load_plan
-from pairun.handover.reader import Secrets, body
 from pairun.job.planning import plan_role, secrets_of
 from pairun.module import Secret, reveal
 from pairun.plan import EVENTS, Late
 from pairun.playbook.expressions.template import resolve
 from pairun.secrets.vault import Vault
+from pairun.volume.planfile import SecretStore, dump_plan, load_plan
+from pairun.volume.reader import Secrets, body
 
 if TYPE_CHECKING:
     from tests.desk import Desk

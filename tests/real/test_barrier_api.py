@@ -23,8 +23,8 @@ from typing import Any
 import pytest
 
 from pairun.errors import Source
-from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
+from pairun.job.jsyaml import JS
 from pairun.openpai.framework import make_framework
 from pairun.playbook.document.reading import read_text
 from tests.node.api import Api, ApiError

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pairun.handover.journal import read_journal
+from pairun.volume.journal import read_journal
 from tests.node.api import Api, ApiError
 
 INIT = """phase: init

@@ -26,13 +26,13 @@ import pytest
 from pairun.contract.arguments import build
 from pairun.contract.loading import load_module
 from pairun.errors import Source
-from pairun.formats.jsyaml import JS
-from pairun.handover.journal import read_journal
 from pairun.host.context import HostContext
 from pairun.job.jobfile import read_job
+from pairun.job.jsyaml import JS
 from pairun.module import CheckModule, Permanent, Secret, TimedOut, Transient
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook.document.reading import read_text
+from pairun.volume.journal import read_journal
 
 ROOT = pathlib.Path(__file__).parents[2]
 IMAGE_CHECK = load_module("image_check", str(ROOT / "modules" / "image_check"))

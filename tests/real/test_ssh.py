@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from pairun.base.paths import PLAIN_FILES
-from pairun.handover.bundle import copy_tools, find_tools
-from pairun.handover.door import Door
+from pairun.volume.bundle import copy_tools, find_tools
+from pairun.volume.door import Door
 
 TOOLS = Path(find_tools(os.environ))
 NAMES = ("sshd", "ssh-session", "ssh/ssh", "ssh/scp", "ssh/sftp")

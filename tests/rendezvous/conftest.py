@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from pairun.base.paths import STATE_FILE
-from pairun.handover.door import Door
 from pairun.module import Peer
 from pairun.rendezvous.facts import Facts
 from pairun.rendezvous.gathering import Locate, gather
 from pairun.rendezvous.roster import Address, JobKey, Roster
 from pairun.rendezvous.server import Child, Server
+from pairun.volume.door import Door
 
 KEY = b"k" * 32
 JOB = JobKey("uid-of-the-job", 3)

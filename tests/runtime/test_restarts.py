@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pairun.handover.door import Door
 from pairun.runtime.restarts import count_restart
+from pairun.volume.door import Door
 
 
 def test_each_start_is_counted(tmp_path: Path) -> None:

@@ -14,13 +14,13 @@ from pairun.engines.kubernetes.clusterlogs import lines
 from pairun.engines.kubernetes.jobobjects import find, instances_of
 from pairun.engines.kubernetes.podstates import APP, PodState
 from pairun.errors import PairunError, Problem
-from pairun.handover.logjournal import read_log
 from pairun.kube.frameworkpods import INIT
 from pairun.report.journal.history import UNFINISHED
 from pairun.report.journal.historybuilding import phases_of
 from pairun.report.journal.metrics import Totals
 from pairun.report.journal.pastinstances import InstancePast
 from pairun.report.journal.records import notes, read_entries
+from pairun.volume.logjournal import read_log
 
 AT_ONCE = 16
 """How many logs pairun reads at the same time."""

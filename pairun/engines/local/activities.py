@@ -7,10 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 
 from pairun.engines.local.instance import LocalInstance, PhaseName
-from pairun.handover.journal import JournalTail
 from pairun.report.live.instancenow import InstanceNow, TaskLimits
 from pairun.report.live.outputline import clean, is_progress, is_skipped_by_condition
 from pairun.report.live.view import Standing
+from pairun.volume.journal import JournalTail
 
 Limits = Mapping[str, Mapping[str, TaskLimits]]
 """The limits of the tasks of each role."""

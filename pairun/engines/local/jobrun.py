@@ -23,12 +23,12 @@ from pairun.engines.local.instance import LocalInstance, PhaseName
 from pairun.engines.local.instanceoutput import InstanceOutput
 from pairun.engines.local.isolation import Isolation, find_isolation
 from pairun.engines.local.workdir import GANG, TRIAL, WorkDir
-from pairun.handover.stopnote import StopNote
 from pairun.job.model import Job, Role
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.openpai.platform import platform_environment
 from pairun.report.live.view import View
 from pairun.secrets.vault import Vault
+from pairun.volume.stopnote import StopNote
 
 LAYER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "local_layer.yaml")
 """The changes that this engine makes to the playbooks."""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pairun.base.mounts import mount_points
 from pairun.base.runfolders import MARKER, OUTCOME, PREVIOUS
 from pairun.errors import PairunError, Problem
-from pairun.handover.opening import LISTED, open_folder
+from pairun.volume.opening import LISTED, open_folder
 
 TRASH = ".trash"
 """The folder for files to remove; belongs to pairun in every work directory."""

@@ -19,12 +19,12 @@ from pairun.engines.manifest.podsecurity import app_uid, confine, set_apparmor
 from pairun.engines.manifest.podvalues import apply_to_pod
 from pairun.engines.manifest.queues import mark_pod
 from pairun.engines.manifest.storages import mount_storages
-from pairun.handover.bundle import IN_THE_IMAGE, PROVIDED
-from pairun.handover.logjournal import VARIABLE as LOG_JOURNAL
 from pairun.job.model import Job, Role
 from pairun.kube.ports import DEFAULT_RANGE, PORT_ANNOTATION
 from pairun.kube.tokenvolume import CREDENTIALS, token_volume
 from pairun.openpai.podtemplate import PodMaker
+from pairun.volume.bundle import IN_THE_IMAGE, PROVIDED
+from pairun.volume.logjournal import VARIABLE as LOG_JOURNAL
 
 INDEXED = "batch.kubernetes.io/job-completion-index"
 """The Pod annotation with the index in an Indexed Job."""

@@ -6,7 +6,7 @@ import json
 
 from pairun.contract.kinds import Path
 from pairun.errors import Problem, Problems
-from pairun.formats.protocol import ROLE_KEYS, SCHEMA, home_of
+from pairun.job.protocol import ROLE_KEYS, SCHEMA, home_of
 from pairun.playbook.document.checking import Format, violations
 from pairun.playbook.document.reading import Node
 from pairun.playbook.keywords import EXPORT

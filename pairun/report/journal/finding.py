@@ -13,9 +13,9 @@ from pairun.base.paths import JOURNAL as NAME
 from pairun.base.paths import pai_dir
 from pairun.base.runfolders import MARKER, PREVIOUS, RUNS
 from pairun.errors import PairunError, Problem
-from pairun.handover.door import Door
 from pairun.report.journal.folder import Folder
 from pairun.report.journal.records import describe
+from pairun.volume.door import Door
 
 
 @attrs.frozen(kw_only=True)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import attrs
 
-from pairun.handover.journal import Record
 from pairun.incident.instances import InstanceFailure, first_of, what_followed
 from pairun.report.journal.history import PhasePast
 from pairun.report.journal.pastinstances import InstancePast
+from pairun.volume.journal import Record
 
 
 @attrs.frozen(kw_only=True)

@@ -8,8 +8,8 @@ import stat
 from collections.abc import Iterator
 from io import BufferedReader
 
-from pairun.handover.opening import LISTED, open_folder, open_regular
-from pairun.handover.way import Way
+from pairun.volume.opening import LISTED, open_folder, open_regular
+from pairun.volume.way import Way
 
 
 class Folder:

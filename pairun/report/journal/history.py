@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import attrs
 
-from pairun.handover.journal import Record
 from pairun.report.journal.records import describe
+from pairun.volume.journal import Record
 
 INTERRUPTED = "interrupted"
 """The outcome of a task or phase without an end, if later records show that it has stopped."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from pairun.handover.journal import Record
 from pairun.report.journal.history import (
     INTERRUPTED,
     UNFINISHED,
@@ -16,6 +15,7 @@ from pairun.report.journal.history import (
     WaitPast,
 )
 from pairun.report.journal.records import Entry
+from pairun.volume.journal import Record
 
 
 def phases_of(entries: Sequence[Entry]) -> list[PhasePast]:

@@ -18,7 +18,7 @@ from pairun.base.fields import between, field_of
 from pairun.base.foreignjson import parse_json
 from pairun.base.sizes import format_size
 from pairun.errors import PairunError, Problem
-from pairun.handover.journal import SCHEMA, Record
+from pairun.volume.journal import SCHEMA, Record
 
 LONGEST_LINE = 8 << 20
 """A longer line is not a record."""

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
-from pairun.handover.journal import Record
 from pairun.module import format_duration
 from pairun.report.journal.firstfailure import FirstFailure, first_failure, stop_by_person
 from pairun.report.journal.history import AttemptPast, PhasePast, TaskPast
@@ -16,6 +15,7 @@ from pairun.report.journal.records import describe
 from pairun.report.journal.runoutcome import success_despite_failures
 from pairun.report.shown import fit, known_kind
 from pairun.report.tint import Tint
+from pairun.volume.journal import Record
 
 MOST_TASKS = 200
 """In a phase with more tasks, those that succeeded in the first attempt are only counted."""

@@ -10,8 +10,8 @@ import attrs
 
 from pairun.base.escapes import visible
 from pairun.base.fields import Count, between, field_of
-from pairun.handover.journal import Record
 from pairun.report.live.activity import COMMAND, Activity
+from pairun.volume.journal import Record
 
 MOST_TASKS = 100
 """Ignore further tasks that run at the same time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pairun.base.escapes import ESCAPE, visible
-from pairun.handover.journal import CONDITION_IS_FALSE
+from pairun.volume.journal import CONDITION_IS_FALSE
 
 _ESCAPES = re.compile(ESCAPE)
 _OUTCOME = re.compile(

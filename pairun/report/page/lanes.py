@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pairun.handover.journal import Record
 from pairun.report.journal.blame import blame
 from pairun.report.journal.history import AttemptPast, PhasePast, StopPast, TaskPast
 from pairun.report.journal.pastinstances import InstancePast
 from pairun.report.journal.records import describe
 from pairun.report.page.clipping import clip
 from pairun.report.page.tasksettings import SettingsTable
+from pairun.volume.journal import Record
 
 WAITING = ("barrier", "ssh_barrier")
 """Modules whose tasks wait for other instances."""

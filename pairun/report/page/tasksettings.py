@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pairun.handover.journal import Record
 from pairun.report.page.clipping import clip
+from pairun.volume.journal import Record
 
 
 class SettingsTable:

@@ -9,10 +9,10 @@ import attrs
 
 from pairun.contract.sources import read_source
 from pairun.errors import PairunError, Problem, Problems
-from pairun.formats.jsyaml import dialect_named
-from pairun.formats.stored import load_input
 from pairun.job.jobfile import read_input
+from pairun.job.jsyaml import dialect_named
 from pairun.job.planning import RolePlan
+from pairun.job.stored import load_input
 from pairun.module import Phase
 from pairun.plan import USER_COMMAND
 from pairun.playbook.content import Content, Root, built_in_root

@@ -17,13 +17,13 @@ from typing import NamedTuple
 import pairun
 from pairun.cli.main import main
 from pairun.errors import PairunError, Problems
-from pairun.handover.door import Door
-from pairun.handover.planfile import read_plan
-from pairun.handover.reader import read_command
 from pairun.openpai.exitspec import read_exit_spec
 from pairun.playbook.document.reading import decode
 from pairun.report.problems import print_problems
 from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
+from pairun.volume.planfile import read_plan
+from pairun.volume.reader import read_command
 from tests.attack.fuzz.mutation import by_bytes, by_lines, by_structure
 
 PROJECT = Path(__file__).parents[3]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pairun.handover.journal import read_journal
+from pairun.volume.journal import read_journal
 from tests.attack.kills.killing import Tree, moments
 from tests.cli.test_init import JOB, ROOT, SENTINEL, UID, Init, init
 from tests.effort import cases

@@ -17,7 +17,7 @@ import pytest
 from pairun.engines.kubernetes.apierrors import ClusterRefusal
 from pairun.engines.kubernetes.clusterjournals import read_cluster_instances, read_cluster_metrics
 from pairun.errors import PairunError
-from pairun.handover.logjournal import PREFIX
+from pairun.volume.logjournal import PREFIX
 from tests.engines.kubernetes.samples import (
     PODS,
     Answer,

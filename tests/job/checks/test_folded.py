@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pairun.errors import Source
-from pairun.formats.jsyaml import JS
 from pairun.job.checks.surprises import folded_warnings
+from pairun.job.jsyaml import JS
 from pairun.playbook.document.reading import read_text
 
 

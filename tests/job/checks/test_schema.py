@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pairun.errors import Source
-from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
+from pairun.job.jsyaml import JS
 from pairun.playbook.document.reading import read_text
 
 HEAD = """\

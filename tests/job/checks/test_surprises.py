@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from pairun.errors import Source, render
-from pairun.formats.jsyaml import JS
 from pairun.job.checks.surprises import job_warnings
 from pairun.job.jobfile import read_job
+from pairun.job.jsyaml import JS
 from pairun.job.model import Job
 from pairun.playbook.document.reading import read_text
 

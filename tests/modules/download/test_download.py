@@ -25,14 +25,14 @@ from pairun.contract.loading import ModuleFile, plan_loader
 from pairun.contract.sources import built_in_modules, read_source
 from pairun.executor.phase import Executor, PhaseOutcome
 from pairun.executor.shared import Shared
-from pairun.handover.door import Door
-from pairun.handover.journal import Journal, read_journal
 from pairun.host import context
 from pairun.host.context import HostContext
 from pairun.module import Permanent, Secret, TimedOut, Transient
 from pairun.plan import Plan, Task
 from pairun.report.console import Console
 from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
+from pairun.volume.journal import Journal, read_journal
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness

@@ -19,11 +19,11 @@ import attrs
 import pytest
 
 from pairun.errors import Problems, Source
-from pairun.handover.bundle import find_tools
 from pairun.host.context import HostContext
 from pairun.module import CheckModule, Failure, Skip, StateModule
 from pairun.openpai.exitspec import read_exit_spec
 from pairun.runtime.exitmatching import Evidence, match
+from pairun.volume.bundle import find_tools
 from tests.conftest import SHARED
 from tests.modules.conftest import place_tools
 

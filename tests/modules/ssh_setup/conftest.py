@@ -18,8 +18,8 @@ import pytest
 
 from pairun.contract.loading import load_module
 from pairun.contract.sources import built_in_modules
-from pairun.handover.bundle import find_tools
 from pairun.module import StateModule
+from pairun.volume.bundle import find_tools
 from tests.modules.conftest import place_tools
 
 if TYPE_CHECKING:

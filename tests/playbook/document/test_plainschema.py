@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from pairun.formats.protocol import SCHEMA as PROTOCOL
+from pairun.job.protocol import SCHEMA as PROTOCOL
 from pairun.playbook.document.plainschema import fits
 from pairun.playbook.document.scalars import Timestamp
 from tests.effort import cases

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.errors import PairunError, Source
-from pairun.formats.jsyaml import JS
+from pairun.job.jsyaml import JS
 from pairun.playbook.document.reading import (
     MAX_BYTES,
     MAX_DEPTH,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pairun.handover.journal import read_journal
 from pairun.report.journal.instances import read_instances
+from pairun.volume.journal import read_journal
 
 RECORD = {"schema": 1, "type": "phase_begin", "phase": "init", "pairun": "0", "tasks": 0, "time": 1}
 

@@ -20,7 +20,9 @@ from pairun.contract.arguments import build
 from pairun.contract.loading import ModuleFile, plan_loader, planned_source
 from pairun.contract.results import variable_text
 from pairun.errors import PairunError, Problem
-from pairun.handover.bundle import (
+from pairun.module import Secret
+from pairun.plan import USER_COMMAND, Late, Plan, Task
+from pairun.volume.bundle import (
     BARRIER_FILE,
     PROVIDED,
     barrier_script,
@@ -29,18 +31,16 @@ from pairun.handover.bundle import (
     find_own_authorities,
     find_tools,
 )
-from pairun.handover.door import Door
-from pairun.handover.planfile import SecretStore, dump_plan
-from pairun.handover.podlogs import prepare_logs
-from pairun.handover.reader import (
+from pairun.volume.door import Door
+from pairun.volume.planfile import SecretStore, dump_plan
+from pairun.volume.podlogs import prepare_logs
+from pairun.volume.reader import (
     ENVIRONMENT_FILE,
     PLAN_FILE,
     SCRIPT_FILE,
     SECRETS_FILE,
     Command,
 )
-from pairun.module import Secret
-from pairun.plan import USER_COMMAND, Late, Plan, Task
 
 KEPT = MOUNTED | {"logs", "init.d"}
 """What init neither deletes nor shadows: logs, the platform's mounts, the image's programs."""

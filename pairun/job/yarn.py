@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from pairun.errors import Place, Problems
-from pairun.formats.protocol import IDENTIFIER_PATTERN
-from pairun.formats.yarn_checks import check, number, warn_of_file_system, warn_of_losses
+from pairun.job.protocol import IDENTIFIER_PATTERN
+from pairun.job.yarn_checks import check, number, warn_of_file_system, warn_of_losses
 from pairun.playbook.document.nodes import elements, entries, text, whole
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text

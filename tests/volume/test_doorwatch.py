@@ -65,7 +65,7 @@ def test_what_is_opened_beside_the_door(tmp_path: Path, code: str) -> None:
         "os.mkdir('new')",
         "os.listdir('.')",
         (
-            "from pairun.handover.door import Door\n"
+            "from pairun.volume.door import Door\n"
             "d = Door(v); d.make_folder(f'{v}/a/b'); d.write(f'{v}/a/b/c', b'x')\n"
             "assert d.read(f'{v}/a/b/c') == b'x'; d.rename(f'{v}/a', f'{v}/z'); d.remove(f'{v}/z')\n"
             "os.close(d.open_append(f'{v}/log')); d.set_mode(f'{v}/log', 0o600); d.names(f'{v}/folder')"

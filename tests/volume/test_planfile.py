@@ -16,11 +16,11 @@ from pairun.base.fields import decode
 from pairun.base.forwarding import Forwarding, Step
 from pairun.contract.loading import ModuleFile
 from pairun.errors import PairunError
-from pairun.handover import reader
-from pairun.handover.planfile import SecretStore, dump_plan, load_plan
-from pairun.handover.reader import Command, Secrets, body
 from pairun.module import FailureKind, Secret
 from pairun.plan import EVENTS, Group, Late, Plan, Task
+from pairun.volume import reader
+from pairun.volume.planfile import SecretStore, dump_plan, load_plan
+from pairun.volume.reader import Command, Secrets, body
 from tests.effort import cases
 
 texts = st.text(max_size=12)

@@ -18,8 +18,11 @@ import attrs
 
 from pairun.base.fields import decode
 from pairun.base.paths import runtime_file
-from pairun.handover.door import Door
-from pairun.handover.reader import (
+from pairun.module import Secret
+from pairun.plan import Late, Plan
+from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
+from pairun.volume.reader import (
     PLAN_FILE,
     SCHEMA,
     Command,
@@ -29,9 +32,6 @@ from pairun.handover.reader import (
     read_document,
     read_secrets,
 )
-from pairun.module import Secret
-from pairun.plan import Late, Plan
-from pairun.secrets.vault import Vault
 
 
 class SecretStore:

@@ -15,8 +15,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from pairun.base.foreignjson import parse_record
-from pairun.handover.door import Door
-from pairun.handover.journal import Record
+from pairun.volume.door import Door
+from pairun.volume.journal import Record
 
 VARIABLE = "PAIRUN_LOG_JOURNAL"
 """The variable that enables it: ``true``."""

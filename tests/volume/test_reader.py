@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.errors import PairunError
-from pairun.handover import reader
-from pairun.handover.door import Door
-from pairun.handover.planfile import read_plan
-from pairun.handover.reader import Secrets, read_command, read_environment, read_file, read_secrets
 from pairun.secrets.vault import Vault
+from pairun.volume import reader
+from pairun.volume.door import Door
+from pairun.volume.planfile import read_plan
+from pairun.volume.reader import Secrets, read_command, read_environment, read_file, read_secrets
 
 PLAN = {
     "schema": 2, "phase": "runtime", "modules": {},

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from pairun.base.mounts import mount_points
 from pairun.base.paths import MOUNTED, PLAIN_FILES
-from pairun.handover.opening import follow, mount_depth, named, open_folder
+from pairun.volume.opening import follow, mount_depth, named, open_folder
 
 
 class NotMounted(FileNotFoundError):

@@ -10,9 +10,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairun.handover.door import Door
-from pairun.handover.journal import Journal
-from pairun.handover.logjournal import (
+from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
+from pairun.volume.journal import Journal
+from pairun.volume.logjournal import (
     LINE_CHARS,
     PREFIX,
     VARIABLE,
@@ -20,7 +21,6 @@ from pairun.handover.logjournal import (
     is_journal_line,
     read_log,
 )
-from pairun.secrets.vault import Vault
 
 ON = {VARIABLE: "true"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pairun.formats.protocol import SCHEMA, Schema
+from pairun.job.protocol import SCHEMA, Schema
 
 _JOB: Mapping[str, str] = {
     "protocolVersion": "The version of the job protocol: 2.",

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from pairun.errors import Problem, Source, render
-from pairun.formats.jsyaml import JS
-from pairun.formats.protocol import SCHEMA
 from pairun.job.jobfile import read_input, read_job
+from pairun.job.jsyaml import JS
 from pairun.job.model import Job, fc_name
+from pairun.job.protocol import SCHEMA
 from pairun.job.templates import user_command
 from pairun.job.writing import as_yaml
 from pairun.openpai.framework import job_from_framework, job_text, make_framework

@@ -23,14 +23,14 @@ from io import BufferedReader
 from typing import BinaryIO
 
 from pairun.base.removal import remove_entry
-from pairun.handover.opening import (
+from pairun.volume.opening import (
     FOLDER,
     LISTED,
     SAFE,
     open_folder,
     open_regular,
 )
-from pairun.handover.way import NotMounted, Way
+from pairun.volume.way import NotMounted, Way
 
 MAX_BYTES = 256 * 1024 * 1024
 """The largest file that is read by default."""

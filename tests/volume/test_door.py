@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from pairun.base import mounts
 from pairun.base.paths import PLAIN_FILES
-from pairun.handover import way
-from pairun.handover.door import Door
-from pairun.handover.way import NotMounted
+from pairun.volume import way
+from pairun.volume.door import Door
+from pairun.volume.way import NotMounted
 
 
 @pytest.fixture
@@ -266,7 +266,7 @@ def test_a_mount_is_not_removed(root: Path, door: Door, monkeypatch: pytest.Monk
 
 MOUNTS = """
 import os, sys
-from pairun.handover.door import Door
+from pairun.volume.door import Door
 root = sys.argv[1]
 door = Door(root)
 print(door.is_from_platform(f"{root}/secrets/secrets.yaml"), door.read(f"{root}/secrets/secrets.yaml"))

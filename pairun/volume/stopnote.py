@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pairun.base.fields import BadField, decode
 from pairun.base.foreignjson import parse_json
 from pairun.base.paths import STOP_NOTE
-from pairun.handover.door import Door
+from pairun.volume.door import Door
 
 _MAX_BYTES = 4096
 _MAX_WORDS = 200

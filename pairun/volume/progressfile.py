@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 
 from pairun.base.fields import Seconds, between, field_of
 from pairun.base.foreignjson import parse_record
-from pairun.handover.door import Door
+from pairun.volume.door import Door
 
 NAME = "progress.json"
 SCHEMA = 1

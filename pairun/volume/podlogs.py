@@ -9,7 +9,7 @@ import stat
 from collections.abc import Mapping
 
 from pairun.base.paths import JOURNAL, log_dir
-from pairun.handover.door import Door
+from pairun.volume.door import Door
 
 INIT_LOG = "init.log"
 """The init phase's output; appended to over restarts."""

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from pairun.handover.bundle import copy_tools, find_tools
-from pairun.handover.door import Door
 from pairun.host.context import HostContext
 from pairun.host.probeworld import ProbeContext
 from pairun.host.worlds import ReviewContext
 from pairun.module import Permanent, Talk
+from pairun.volume.bundle import copy_tools, find_tools
+from pairun.volume.door import Door
 
 WAIT_S = 10.0
 

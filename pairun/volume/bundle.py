@@ -8,8 +8,8 @@ import ssl
 from collections.abc import Iterable, Mapping
 
 from pairun.errors import PairunError, Problem
-from pairun.handover.door import Door
 from pairun.net.authorities import PLACES
+from pairun.volume.door import Door
 
 VARIABLE = "PAIRUN_BUNDLE"
 """Overrides the bundle's path; for tests, and for images that keep it elsewhere."""

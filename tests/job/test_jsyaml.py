@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.errors import PairunError, Source
-from pairun.formats.jsyaml import JS, JS4, resolve_js
+from pairun.job.jsyaml import JS, JS4, resolve_js
 from pairun.playbook.document.reading import read_text
 from pairun.playbook.document.scalars import Scalar, Timestamp, js_text
 

@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Callable
 
-from pairun.handover.door import Door
+from pairun.volume.door import Door
 
 VARIABLE = "PAIRUN_LOG_BYTES"
 """Sets the size at which a log is rotated."""

@@ -42,7 +42,7 @@ from io import BufferedReader
 from typing import Any
 
 from pairun.base.foreignjson import parse_record
-from pairun.handover.door import Door
+from pairun.volume.door import Door
 
 SCHEMA = 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pairun.errors import Problems
-from pairun.formats.protocol import IDENTIFIER_PATTERN, NAME_PATTERN, Schema
+from pairun.job.protocol import IDENTIFIER_PATTERN, NAME_PATTERN, Schema
 from pairun.playbook.document.checking import Format, violations
 from pairun.playbook.document.nodes import elements, text
 from pairun.playbook.document.reading import Node

@@ -17,13 +17,13 @@ from pairun.base.forwarding import Forwarding, Step
 from pairun.contract.loading import ModuleFile
 from pairun.contract.sources import built_in_modules
 from pairun.errors import PairunError
-from pairun.handover.door import Door
-from pairun.handover.planfile import read_plan
-from pairun.handover.reader import Command, read_command, read_environment
-from pairun.handover.volume import Volume
 from pairun.module import Secret
 from pairun.plan import Late, Plan, Task
 from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
+from pairun.volume.planfile import read_plan
+from pairun.volume.reader import Command, read_command, read_environment
+from pairun.volume.writer import Volume
 
 UID = "12345"
 

@@ -8,9 +8,9 @@ import subprocess
 
 import pytest
 
-from pairun.handover.door import Door
-from pairun.handover.journal import MAX_RECORD, Journal, JournalTail, read_journal
 from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
+from pairun.volume.journal import MAX_RECORD, Journal, JournalTail, read_journal
 
 
 def journal(path: pathlib.Path) -> tuple[Journal, list[str]]:
@@ -102,8 +102,8 @@ def test_a_full_file_system(tmp_path: pathlib.Path) -> None:
     )
     code = """
 import os, sys
-from pairun.handover.door import Door
-from pairun.handover.journal import Journal
+from pairun.volume.door import Door
+from pairun.volume.journal import Journal
 from pairun.secrets.vault import Vault
 from pairun.report.console import Console
 console = Console(sys.stdout, Vault())

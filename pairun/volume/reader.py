@@ -1,6 +1,6 @@
 """Reads the files that init wrote to the volume; needs only the standard library.
 
-PID 1 reads what it runs itself. The executor reads the same plan in full (`pairun.handover.planfile`).
+PID 1 reads what it runs itself. The executor reads the same plan in full (`pairun.volume.planfile`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pairun.base.forwarding import EVERYTHING, Forwarding
 from pairun.base.onstop import OnStop
 from pairun.base.paths import KEY_FILE, runtime_file
 from pairun.errors import PairunError, Problem
-from pairun.handover.door import Door
 from pairun.secrets.secret import Secret
 from pairun.secrets.vault import Vault
+from pairun.volume.door import Door
 
 T = TypeVar("T")
 MakeLate = Callable[[object, str], object]
@@ -203,7 +203,7 @@ def load(
 
     Args:
         kind: what it is.
-        value: plain data, with the objects that `pairun.handover.planfile` lists.
+        value: plain data, with the objects that `pairun.volume.planfile` lists.
         where: its place in the file.
         file: the file's name in messages.
         secrets: those to which it refers.

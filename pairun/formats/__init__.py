@@ -1,1 +1,0 @@
-"""Dialects of text: js-yaml, mustache, Go's regular expressions, YARN jobs, stored Frameworks."""
