@@ -203,7 +203,7 @@ def test_without_rights_on_pods(node: Node, make: Make, network: str) -> None:
     has_met(ended)
     for each in ended.values():
         told = each.log("barrier.log")
-        assert "may not get pods in its namespace" in told
+        assert "runtime-account may not get pods in the namespace" in told
         assert "5 of 5 tasks have addresses" in told
 
 
