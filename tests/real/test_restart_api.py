@@ -134,7 +134,11 @@ class Client(threading.Thread):
 
 
 def test_a_restart_refuses_nobody_for_good(
-    api_server: Mapping[str, str], second: Second, namespace: str, tmp_path: Path
+    request: pytest.FixtureRequest,
+    api_server: Mapping[str, str],
+    second: Second,
+    namespace: str,
+    tmp_path: Path,
 ) -> None:
     """Each client goes on through the restart; one without any right is refused at once before."""
     token = tmp_path / "token"
@@ -143,6 +147,7 @@ def test_a_restart_refuses_nobody_for_good(
 
     def in_pod() -> Callable[[], object]:
         server = ApiServer(second.url, str(token), api_server["LAB_API_CA"], Refusals())
+        request.addfinalizer(server.close)
         return lambda: server.ask(path, timeout_s=10, max_bytes=1 << 20)
 
     def on_command_line() -> Callable[[], object]:
@@ -160,6 +165,7 @@ def test_a_restart_refuses_nobody_for_good(
         return ask
 
     stranger = ApiServer(second.url, str(token), api_server["LAB_API_CA"], Refusals())
+    request.addfinalizer(stranger.close)
     with pytest.raises(Permanent, match="may not list pods"):
         stranger.ask("/api/v1/namespaces/default/pods", timeout_s=10, max_bytes=1 << 20)
     clients = [Client(make()) for make in (in_pod, on_command_line) for _ in range(CLIENTS // 2)]
