@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 import pairun
 from pairun.playbook.content import open_content
-
-BUNDLE = "/opt/pairun/runtime"
+from pairun.volume.bundle import IN_THE_IMAGE
 
 
 def version(roots: Sequence[str] = ()) -> str:
@@ -21,7 +20,7 @@ def version(roots: Sequence[str] = ()) -> str:
     lines = [f"pairun {pairun.__version__}"]
     opened = open_content(list(roots), os.environ).roots
     lines += [f"{root.layer} playbooks {root.digest()} ({root.path})" for root in opened]
-    return "\n".join([*lines, *_versions_in(BUNDLE)])
+    return "\n".join([*lines, *_versions_in(IN_THE_IMAGE)])
 
 
 def _versions_in(bundle: str) -> list[str]:

@@ -24,6 +24,7 @@ ABSENT = frozenset({
 """Parts of the standard library that are missing in the user's container."""
 
 FACES = ("pairun.module", "pairun.module.cluster")
+"""What of pairun a module may import."""
 
 
 class Import(NamedTuple):

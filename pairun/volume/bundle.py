@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-import ssl
 from collections.abc import Iterable, Mapping
 
 from pairun.errors import PairunError, Problem
-from pairun.net.authorities import PLACES
 from pairun.volume.door import Door
 
 VARIABLE = "PAIRUN_BUNDLE"
@@ -57,6 +55,11 @@ def find_own_authorities(env: Mapping[str, str]) -> str | None:
     Returns:
         Its path, or None if there is none.
     """
+    # Imported here: only init needs TLS for this, and other commands import this file.
+    import ssl
+
+    from pairun.net.authorities import PLACES
+
     named = env.get("SSL_CERT_FILE") or ssl.get_default_verify_paths().cafile
     places = (named, *PLACES) if named else PLACES
     return next((path for path in places if os.access(path, os.R_OK)), None)
