@@ -360,11 +360,6 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "Define exit codes in a content root: `exit_codes` in a file of its folder diagnosis.",
     ),
     (
-        "PR797",
-        "a learned rule would change another rule's verdict",
-        "Make its pattern narrower, or add `unless`; see docs/diagnosis.md.",
-    ),
-    (
         "PR798",
         "an exit code of a class that has a meaning already",
         "Give the class a code that docs/exit-codes.md names as free.",
@@ -545,5 +540,5 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
 CATALOGUE = {id_: ErrorKind(title, advice) for id_, title, advice in _ROWS}
 """Id to its kind, in the order of the ids."""
 
-RETIRED = ("PR202", "PR405", "PR514", "PR813", "PR928", "PR929", "PR934")
+RETIRED = ("PR202", "PR405", "PR514", "PR797", "PR813", "PR928", "PR929", "PR934")
 """Ids of earlier versions. No new error may have one of them."""

@@ -22,7 +22,7 @@ FILES = sorted(p for p in PACKAGE.rglob("*.py") if "builtin" not in p.parts)
 ORDER = (
     "base", "secrets", "errors", "catalogue", "kube", "module", "contract", "net", "plan", "volume",
     "rendezvous", "diagnose", "incident", "host", "testing", "runtime", "executor", "playbook", "job",
-    "openpai", "inject", "review", "report", "init", "engines", "learning", "cli",
+    "openpai", "inject", "review", "report", "init", "engines", "cli",
 )  # fmt: skip
 STANDARD = sys.stdlib_module_names
 PID_1 = {"runtime", "base", "secrets", "errors", "diagnose", "volume"}
@@ -51,7 +51,6 @@ LIBRARIES = {
     "report": {"attrs", "rich"},
     "init": {"attrs"},
     "engines": {"attrs", "yaml", "requests", "urllib3", "kubernetes"},
-    "learning": set(),
     "cli": {"attrs", "yaml", "jsonschema", "requests"},
 }  # fmt: skip
 HEAVY = ("jinja2", "jsonschema", "yaml", "requests", "kubernetes", "referencing", "rich")

@@ -37,10 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="the job's exit code as a shell shows it; -N for a job killed by signal N")  # fmt: skip
     parser.add_argument("--json", action="store_true",
                         help="print a JSON object; with --each one line per log")  # fmt: skip
-    parser.add_argument("--learn", metavar="DIR",
-                        help="draft rules from the logs below a folder that no rule explains")  # fmt: skip
-    parser.add_argument("--out", metavar="FILE",
-                        help="with --learn: the rules file to write; if it exists, pairun checks its rules")  # fmt: skip
     add_roots(parser, "a content root with further rules")
 
 
@@ -54,14 +50,9 @@ def _exit_code(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Diagnose a job's logs, or learn from the logs of many jobs; returns the exit code."""
-    if args.learn is not None:
-        from pairun.cli.learning import learn
-
-        return learn(args)
-    if args.out is not None or not args.logs:
-        message = "no log given" if args.out is None else "--out belongs to --learn"
-        raise PairunError(Problem("PR801", message))
+    """Diagnose a job's logs; returns the exit code."""
+    if not args.logs:
+        raise PairunError(Problem("PR801", "no log given"))
     table = rules_table(args.root, os.environ, args.vault)
     facts = Circumstances(exit_code=args.exit_code)
     files = files_in(args.logs)

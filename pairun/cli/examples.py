@@ -107,9 +107,6 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "diagnose": (
         Example("pairun diagnose train.log", "show the cause, and what to do"),
         Example("pairun diagnose logs/", "show which rank of a job failed first, and why"),
-        Example(
-            "pairun diagnose --learn logs/ --out rules.yaml", "draft rules from many jobs' logs"
-        ),
     ),
     "report": (
         Example("pairun report", "show the last run on this machine"),

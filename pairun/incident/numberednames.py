@@ -115,13 +115,6 @@ def rotated(paths: Iterable[str]) -> Mapping[str, str]:
     }
 
 
-def is_counted(names: Iterable[str]) -> bool:
-    """Whether the numbers in names count something else than ranks, such as epochs or attempts."""
-    return any(
-        _NOT_RANKS.search(name[: m.start()]) for name in names for m in _NUMBER.finditer(name)
-    )
-
-
 def numbers_of_hosts(labels: Iterable[str]) -> Mapping[str, int]:
     """The numbers of hosts whose names differ only in a number that counts from 0; else nothing."""
     numbers: dict[str, int] = {}

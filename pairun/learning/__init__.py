@@ -1,1 +1,0 @@
-"""Learns rules from a cluster's logs: groups endings that no rule explains, and drafts rules."""
