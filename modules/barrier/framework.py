@@ -77,7 +77,8 @@ class FrameworkBackend:
             has_ip = attempt.get("podHostIP") or self._ctx.env.get("PAIRUN_HOST_IP")
             missing = [] if attempt.get("podUID") and has_ip else [own]
         foreign = self._foreign(framework, attempts.get(own, {}))
-        self._last = Look(framework, members, missing, foreign)
+        running = any(a.get("runTime") for m, a in attempts.items() if m != own)
+        self._last = Look(framework, members, missing, foreign, running=running)
         return self._last
 
     def met(self, roles: Mapping[str, Object], gathering: Gathering) -> Look:

@@ -33,6 +33,7 @@ class Look(NamedTuple):
         missing: those without an address, or not ready.
         foreign: why the addresses are not for this Pod; empty if they are.
         state: what those that are not missing do.
+        running: whether another task has passed the barrier: this one joins a running gang.
     """
 
     framework: dict[str, Any]
@@ -40,6 +41,7 @@ class Look(NamedTuple):
     missing: list[Member]
     foreign: str = ""
     state: str = "have addresses"
+    running: bool = False
 
     @property
     def complete(self) -> bool:

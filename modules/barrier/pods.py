@@ -79,7 +79,9 @@ class PodsBackend:
         other = own is not None and own["podUID"] != self._ctx.env["FC_POD_UID"]
         foreign = "they refer to another Pod instead of this one" if other else ""
         state = "run" if self._ready == "running" else "have addresses"
-        return Look(with_addresses(self._framework, addresses), members, missing, foreign, state)
+        running = any(init_succeeded(pod) for m, pod in self._pods.items() if m != self._own)
+        framework = with_addresses(self._framework, addresses)
+        return Look(framework, members, missing, foreign, state, running)
 
     def met(self, roles: Mapping[str, Object], gathering: Gathering) -> Look:
         """The Framework in the file with the addresses that the tasks sent each other."""

@@ -23,10 +23,7 @@ _PATIENCE_S = 20.0
 """Seconds for which the barrier tries to reach the job's leader before it asks the API server."""
 
 _SELDOM_S, _SELDOM_PER_TASK_S = 90.0, 0.06
-"""How often it asks the API server while the leader responds; large gangs in effect never do.
-
-It still asks, because a leader that has restarted knows no tasks.
-"""
+"""How often it asks the API server while the leader responds; large gangs in effect never do."""
 
 
 class Wait:
@@ -59,6 +56,7 @@ class Wait:
         self._gathering: Gathering | None = None
         self._met: Callable[[], Look] | None = None
         self._tasks = 0
+        self._joins = False
 
     def meet(self, gathering: Gathering, tasks: int, met: Callable[[], Look]) -> None:
         """Wait until the tasks find each other; check often only if they do not.
@@ -86,21 +84,36 @@ class Wait:
                 return look
             if self._gathering is not gathering:
                 looked = float("-inf")  # the gathering has ended: check now
-            now = self._ctx.now()
+            now, is_early = self._ctx.now(), self._is_early()
             left = self._limit - (now - start)
-            wait = max(looked + self._pause(turn), start + self._patience(turn)) - now
+            patience = 0.0 if is_early else self._patience(turn)
+            wait = max(looked + self._pause(turn), start + patience) - now
             if left > 0 and wait > 0:
                 self._rest(min(left, wait))
                 continue
             look = self._once()
-            if look is not None and look.complete:
+            if look is not None:
+                self._joins = look.running and self._gathering is not None
+            if look is not None and look.complete and (self._joins or not is_early):
                 if self._gathering is not None:
                     self._gathering.close()
                 return look
             looked = self._ctx.now()
             if self._limit <= looked - start:
                 raise self._late()
-            turn += 1
+            turn += not is_early
+
+    def _is_early(self) -> bool:
+        """Whether to ask now, because this task may join a gang that runs.
+
+        In such a gang nobody registers any more. Its leader sees that in a first look, the others
+        in the leader's Pod. In a gang that starts, an early look does not end the leader's wait:
+        the others still need it.
+        """
+        if (gathering := self._gathering) is None:
+            return False
+        is_first = gathering.leads and self._look is None
+        return is_first or gathering.leader_runs or self._joins
 
     def _patience(self, turn: int) -> float:
         """Seconds after the start in which the barrier only waits for the gathering."""
@@ -155,7 +168,7 @@ class Wait:
             return max(retry_after, min(10.0, backoff)) * self._jitter(turn)
         if not self.looks_per_s or self._look is None:
             return self.interval
-        fair = len(self._look.members) / self.looks_per_s
+        fair = 0.0 if self._joins else len(self._look.members) / self.looks_per_s
         return min(self.interval, max(_SHORTEST_S, fair) * self._jitter(turn))
 
     def _jitter(self, turn: int) -> float:

@@ -132,13 +132,20 @@ class Gathering(Protocol):
             cannot prove who they are.
         complete: all have registered. Without proof, the module asks the platform.
         connected: the leader, or an instance that relays for it, is reached.
+        leads: this instance is the leader.
+        leader_runs: the leader's init containers have succeeded: the job runs already.
         over: why the instances cannot find each other; empty while they may.
     """
 
     peers: Sequence[Peer] | None
     complete: bool
     connected: bool
+    leads: bool
     over: str
+
+    @property
+    def leader_runs(self) -> bool:
+        """See above."""
 
     @property
     def ports(self) -> tuple[int, int] | None:

@@ -108,6 +108,7 @@ class _Background:
         self.peers: Sequence[Peer] | None = None
         self.complete = False
         self.connected = False
+        self.leads = Gang.of(roles).rank(own.role, own.index) == 0
         self.over = ""
         self._leader = leader
         self._leave_fd, self._leave = os.pipe()
@@ -116,6 +117,11 @@ class _Background:
         self._arguments = (own, roles, job, key, log)
         self._thread = threading.Thread(target=self._run, name="gathering", daemon=True)
         self._thread.start()
+
+    @property
+    def leader_runs(self) -> bool:
+        """Whether the leader's init containers had succeeded when it was found."""
+        return self._leader.runs
 
     @property
     def ports(self) -> tuple[int, int] | None:
@@ -152,7 +158,10 @@ class _Background:
             self._set(over=f"{type(e).__name__}: {e}")
 
     def _locate(self, timeout_s: float) -> Address | None:
-        return self._leader(timeout_s)
+        address = self._leader(timeout_s)
+        if self._leader.runs:
+            self._set()
+        return address
 
     def _set_connected(self, connected: bool) -> None:
         if connected != self.connected:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pairun.base.foreignjson import parse_record
+from pairun.kube.pods import init_succeeded
 from pairun.kube.ports import PORT_ANNOTATION, PortPlan, rendezvous_port
 from pairun.module import TimedOut, Transient
 from pairun.net.apianswers import Refused
@@ -47,6 +48,7 @@ class LeaderPod:
 
     Attributes:
         calls: the number of calls to the API server so far.
+        runs: whether its init containers had succeeded when it was found.
         range: the half-open range of the leader's other ports; None until the Pod is found, or if
             it has none.
     """
@@ -67,6 +69,7 @@ class LeaderPod:
         self._has_ended = has_ended
         self._may_watch = True
         self.calls = 0
+        self.runs = False
         self.range: tuple[int, int] | None = None
 
     def __call__(self, timeout_s: float) -> Address | None:
@@ -152,6 +155,7 @@ class LeaderPod:
         uid, ip = metadata.get("uid"), status.get("podIP")
         has_ended = bool(metadata.get("deletionTimestamp")) or status.get("phase") in _ENDED
         if isinstance(uid, str) and isinstance(ip, str) and uid and ip and not has_ended:
+            self.runs = init_succeeded(pod)
             self.range = _range(_part(metadata, "annotations").get(PORT_ANNOTATION))
             return ip, rendezvous_port(uid)
         return None

@@ -171,6 +171,7 @@ class Pod:
         self.code = "from pairun.cli.main import main; import sys; sys.exit(main(['init']))"
         self.framework = self._framework()
         self.process: subprocess.Popen[str] | None = None
+        self.has_peer = False
 
     def token(self, text: str) -> None:
         """Mount a token."""
@@ -201,11 +202,17 @@ class Pod:
         ip = f"10.0.0.{index + 1}"
         uid = self.uid if index == 1 else f"{index}" * 8
         said = {"podUID": uid, "podName": f"{self.name}-worker-{index}", "podIP": ip,
-                "podHostIP": ip}  # fmt: skip
+                "podHostIP": ip, "runTime": "2026-11-23T05:47:57Z"}  # fmt: skip
         return {"index": index, "attemptStatus": {**said, **attempt}}
 
     def create(self, *tasks: Object, **attempt: Any) -> None:
-        """Create the Framework with a status of these tasks; none without any."""
+        """Create the Framework with a status of these tasks; none without any.
+
+        Its leader runs, unless it has a Pod already: the barrier asks at once.
+        """
+        if not self.has_peer:
+            ended = _container("init", terminated={"exitCode": 0})
+            self.peer({"podIP": "10.0.0.1", "initContainerStatuses": [ended]})
         if tasks or attempt:
             roles = [{"name": "worker", "taskStatuses": list(tasks)}]
             said = {"id": 0, "taskRoleStatuses": roles, **attempt}
@@ -222,6 +229,7 @@ class Pod:
         self, status: Object, labels: Mapping[str, str] | None = None, name: str = ""
     ) -> Object:
         """Create a Pod that nobody runs, with a status."""
+        self.has_peer = True
         name = name or f"{self.name}-worker-0"
         pods = f"/api/v1/namespaces/{self.namespace}/pods"
         container = {"name": "app", "image": "example.com/a/b:1"}

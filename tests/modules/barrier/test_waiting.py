@@ -123,6 +123,8 @@ class Scripted:
     peers: Sequence[Peer] | None = None
     complete: bool = False
     connected: bool = False
+    leads: bool = False
+    leader_runs: bool = False
     over: str = ""
     ports: tuple[int, int] | None = (20000, 30000)
 
@@ -148,7 +150,10 @@ class Planned(World):
     def _gather(self, roles: Mapping[str, int], log: Callable[[str], None]) -> Scripted:
         del log
         self.roles = roles
-        return Scripted(self, self.course)
+        made = Scripted(self, self.course)
+        for name, value in self.course.get(0, {}).items():
+            setattr(made, name, value)
+        return made
 
 
 def _roles(count: int) -> str:
@@ -299,6 +304,51 @@ def test_a_large_gang_with_a_leader_asks_nobody(
     assert failure.kind == "timeout"
     assert "w-9999" in failure.message
     assert min(at for at, *_ in world.asked) >= 599
+
+
+RUNNING = {"runTime": "2026-11-23T05:47:57Z"}
+
+
+@pytest.mark.parametrize("size", [3, 10_000])
+def test_a_leader_that_was_replaced_finds_the_gang_running(
+    harness: Harness, plan: Callable[..., Planned], size: int
+) -> None:
+    """It is released as soon as its own address is known; nobody registers any more."""
+
+    def answer(_: str) -> Any:
+        late = world.time_s - 1e9 > 3
+        found = framework(size, size, "2" if late else "1", **RUNNING)
+        if not late:
+            tasks = found["status"]["attemptStatus"]["taskRoleStatuses"][0]["taskStatuses"]
+            tasks[0]["attemptStatus"]["podUID"] = "the one before"
+        return found
+
+    world: Planned = plan({0: {"leads": True, "connected": True}}, answer, size)
+    passes(harness, world)
+    assert world.asked[0][0] == 0
+    assert world.asked[-1][0] < 5
+
+
+@pytest.mark.parametrize("connected", [False, True])
+def test_who_joins_a_running_gang_asks_at_once(
+    harness: Harness, plan: Callable[..., Planned], connected: bool
+) -> None:
+    """The leader's Pod says that it runs; without a key it does not answer."""
+    world = plan(
+        {0.2: {"leader_runs": True, "connected": connected}}, lambda _: framework(3, 3, **RUNNING)
+    )
+    passes(harness, world)
+    assert round(world.asked[-1][0], 1) == 0.2
+
+
+def test_a_leader_waits_for_the_others_of_a_gang_that_starts(
+    harness: Harness, plan: Callable[..., Planned]
+) -> None:
+    """They have addresses, but need it still: they would wait for a leader that is gone."""
+    script = {0: {"leads": True, "connected": True}, 7: {"complete": True, "peers": _peers(3)}}
+    world = plan(script, lambda _: framework(3, 3))
+    passes(harness, world)
+    assert [round(at) for at, *_ in world.asked] == [0, 7]
 
 
 def test_a_leader_that_is_lost_is_replaced_by_looking(
