@@ -1,1 +1,1 @@
-"""How often the diagnosis is right on labelled logs, and whether a statistical second opinion would help."""
+"""How often the diagnosis is right on labelled logs."""

@@ -54,8 +54,7 @@ def why(table: Table, log: bytes, facts: Circumstances, deadline_s: float) -> Di
         facts: known besides the log.
         deadline_s: limit for the diagnosis, in seconds.
     """
-    # the weights of similar messages are not in the bundle
-    return diagnose([Log(log, "log")], table, facts, deadline_s, guesses=False)
+    return diagnose([Log(log, "log")], table, facts, deadline_s)
 
 
 def exit_code_of(diagnosis: Diagnosis, table: Table) -> int | None:

@@ -34,9 +34,6 @@ from pairun.diagnose.undecided import undecided
 DEADLINE_S = 2.0
 """The limit of a diagnosis, in seconds; then it weighs the hits found so far."""
 
-UNSURE = 0.75
-"""The confidence below which similar messages count; a guess stays below it."""
-
 ADVISED = 60
 """The minimum weight of an exit code alone on which controllers act."""
 
@@ -53,8 +50,6 @@ def diagnose(
     facts: Circumstances | None = None,
     deadline_s: float = DEADLINE_S,
     clock: Clock = time.monotonic,
-    *,
-    guesses: bool = True,
 ) -> Diagnosis:
     """Diagnose why a job died.
 
@@ -64,7 +59,6 @@ def diagnose(
         facts: known besides the logs.
         deadline_s: limit for the diagnosis, in seconds.
         clock: returns the time.
-        guesses: whether similar messages count where rules know nothing specific.
     """
     facts = facts or Circumstances()
     if facts.exit_code is None and logs and all(log.exit_code is not None for log in logs):
@@ -76,10 +70,6 @@ def diagnose(
     failed = facts.exit_code not in (None, 0)
     findings = [findings_in(log, table, limit, failed=failed) for log in logs]
     diagnosis = _verdict(findings, table, facts)
-    if guesses and diagnosis.confidence < UNSURE:
-        from pairun.diagnose.opinion import second_opinion
-
-        diagnosis = second_opinion(diagnosis, findings, table, facts)
     return with_clean_stop(diagnosis, logs)._replace(
         attempts=max((len(each.attempts) for each in findings), default=1) or 1
     )

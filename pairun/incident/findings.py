@@ -116,9 +116,7 @@ def finding_of(
         deadline_s: limit for this, in seconds of CPU time.
         facts: known besides the log.
     """
-    # a guess must not decide which rank failed first
-    guesses = writer.rank is None
-    diagnosis = diagnose([log], table, facts, deadline_s, clock=time.process_time, guesses=guesses)
+    diagnosis = diagnose([log], table, facts, deadline_s, clock=time.process_time)
     line = _line_of(diagnosis)
     at = log.offset(line) if line else -1
     is_cause = at >= 0 and not is_consequence(diagnosis)

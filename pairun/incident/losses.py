@@ -62,7 +62,7 @@ def loss_after(log: Log, at: int, table: Table, deadline_s: float) -> Diagnosis 
 def _loss_in(log: Log, start: int, end: int, table: Table, deadline_s: float) -> Diagnosis | None:
     """The lost peer that a part of a log shows; None if it shows something else."""
     part = Log(log.data[start:end], log.name)
-    diagnosis = diagnose([part], table, None, deadline_s, clock=time.process_time, guesses=False)
+    diagnosis = diagnose([part], table, None, deadline_s, clock=time.process_time)
     if diagnosis.klass not in _LOSSES:
         return None
     starts = [0, *(m.end() for m in re.finditer(rb"\n", part.data))]

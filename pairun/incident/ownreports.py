@@ -159,7 +159,7 @@ def diagnosis_of_task(
         deadline_s: limit for the search, in seconds of CPU time.
     """
     log = Log(failure.message.encode())
-    shown = diagnose([log], table, None, deadline_s, process_time, guesses=False)
+    shown = diagnose([log], table, None, deadline_s, process_time)
     klass = shown.klass
     if klass in (NONE, UNKNOWN):
         klass = _BY_MODULE.get(failure.module, "container_setup_error")

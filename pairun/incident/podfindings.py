@@ -205,7 +205,7 @@ def _of_message(message: str, report: PodReport, table: Table, deadline_s: float
         where = Evidence(report.file, report.message_line, f"Pod {report.name}: {failure.message}")
         return diagnosis_of_task(failure, table, where, deadline_s)
     log = Log(message.encode(), report.file)
-    shown = diagnose([log], table, None, deadline_s, process_time, guesses=False)
+    shown = diagnose([log], table, None, deadline_s, process_time)
     return shown._replace(
         evidence=tuple(e._replace(line=report.message_line) for e in shown.evidence)
     )

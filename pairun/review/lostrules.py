@@ -32,7 +32,7 @@ def check_lost(document: Node, content: Content, problems: Problems) -> None:
         if sample is None or sample.data["role"] == "noise":
             continue
         for text in sample.positive:
-            verdict = diagnose([Log(text.encode())], table, guesses=False)
+            verdict = diagnose([Log(text.encode())], table)
             if verdict.rule not in ("", name) and verdict.klass != sample.data["class"]:
                 problems.warning(
                     "PR799",

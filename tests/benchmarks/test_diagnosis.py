@@ -10,14 +10,8 @@ import pytest
 from benchmarks.diagnosis import __main__ as command
 from benchmarks.diagnosis import stored
 from benchmarks.diagnosis.labelled import Label
-from benchmarks.diagnosis.messages import Message, messages_of_rules, written_messages
 from benchmarks.diagnosis.stored import Answer
-from benchmarks.diagnosis.validation import Case, by_writers, change, classifier_of
-from pairun.diagnose import classifier
 from pairun.diagnose.classes import CLASSES
-from pairun.errors import Problems
-from pairun.playbook.content import Content, built_in_root
-from pairun.playbook.rules import read_rules
 
 
 def test_what_is_kept_is_complete() -> None:
@@ -30,16 +24,6 @@ def test_what_is_kept_is_complete() -> None:
     assert len(names) == len(labels)
     for answers in (stored.read_answers(stored.NOW), stored.read_answers(stored.UNSEEN)):
         assert answers.keys() == names
-
-
-def test_the_messages_are_complete() -> None:
-    """Each has a class of pairun's and a writer; none is there twice."""
-    messages = written_messages()
-    assert len(messages) > 3000
-    assert {each.klass for each in messages} <= CLASSES.keys()
-    assert {klass for each in messages for klass in each.also} <= CLASSES.keys()
-    assert all(each.writer and each.text.strip() for each in messages)
-    assert len({each.text for each in messages}) == len(messages)
 
 
 @pytest.mark.parametrize("text_set", ["unseen-1", "unseen-2", "unseen-3", "unseen-4"])
@@ -56,18 +40,6 @@ def test_what_is_kept_of_unseen_logs_is_complete(text_set: str) -> None:
     assert row.replace("%", " %") in page
 
 
-@pytest.mark.slow
-def test_training_repeats_bit_for_bit() -> None:
-    """The same messages give the same weights, of the size and the classes of those in use."""
-    rules = read_rules(Content([built_in_root()]), Problems())
-    messages = [*written_messages(), *messages_of_rules(rules)]
-    weights = classifier_of(messages)
-    assert weights == classifier_of(messages)
-    used = (Path(classifier.__file__).parent / classifier.WEIGHTS).read_bytes()
-    assert 0.9 < len(used) / len(weights) < 1.1
-    assert json.loads(used.partition(b"\n")[0])["classes"] == sorted({m.klass for m in messages})
-
-
 def test_labels_and_answers_are_read_as_they_were_written(tmp_path: Path) -> None:
     """Also empty ones, and those with separators."""
     labels = [Label("a", "hang", ("none", "host_oom"), "retry", 'a, "b"', "file", 137, "u", "g", "s"), Label("b", "none")]  # fmt: skip
@@ -76,34 +48,6 @@ def test_labels_and_answers_are_read_as_they_were_written(tmp_path: Path) -> Non
     stored.write_answers(answers, tmp_path)
     assert stored.read_labels(tmp_path) == labels
     assert stored.read_answers(stored.NOW, tmp_path) == answers
-
-
-def test_a_writer_never_trains_for_itself() -> None:
-    """A message of which only its own writer knows the words is not guessed."""
-    table = read_rules(Content([built_in_root()]), Problems()).table()
-    text = "the flux of the plasma cannot be held"
-    others = [
-        Message("all is well", "none", (), "b"),
-        Message("the mixer wants another flavour", "config_error", (), "b"),
-    ]
-    own = Message(text, "device_busy", (), "a")
-    known = [*others, Message(f"{text} now", "device_busy", (), "b")]
-    for messages, guessed in ((others, False), (known, True)):
-        cases = by_writers([own, *messages], [], table)
-        assert [c.guessed == "device_busy" for c in cases if c.label.group == "a"] == [guessed]
-
-
-def test_what_guesses_change() -> None:
-    """Acceptable classes are right; an abstention changes nothing."""
-    label, healthy = Label("a", "hang", ("node_stuck",)), Label("b", "none")
-    cases = [
-        Case(label, "unknown", "node_stuck"),
-        Case(label, "none", "hang"),
-        Case(label, "hang", "host_oom"),
-        Case(label, "unknown", "unknown"),
-        Case(healthy, "none", "hang"),
-    ]
-    assert change(cases) == (5, 4, 2, 2, -1, 1)
 
 
 @pytest.mark.slow
@@ -121,4 +65,3 @@ def test_own_labelled_logs_are_scored(tmp_path: Path, capsys: pytest.CaptureFixt
     out = capsys.readouterr().out
     assert "set own                          3   66.7%             100.0%" in out
     assert "false alarms: 0 of 1 healthy logs" in out
-    assert "rules say " in out

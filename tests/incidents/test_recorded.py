@@ -26,6 +26,7 @@ GAPS: dict[str, str] = {
     "runs-appended": "the epochs begin again without a launcher's line between the two runs",
     "spawn-raises": "the traceback of the rank that failed was never printed",
     "torchrun-abort": "an assertion in the user's C library is taken for the framework's",
+    "warehouse-logged": "no rule knows the words of the program's own error",
 }
 """What the diagnosis of an incident still gets wrong. An entry that is right again fails."""
 
