@@ -307,11 +307,6 @@ MESSAGES: list[tuple[str, str]] = [
         "port_in_use",
         "ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use",
     ),
-    (
-        "network_unreachable",
-        TRACE
-        + "sqlalchemy.exc.OperationalError: (pymysql.err.OperationalError) (2003, \"Can't connect to MySQL server on 'h' (timed out)\")",
-    ),
     ("network_unreachable", TRACE + "kafka.errors.NoBrokersAvailable: NoBrokersAvailable"),
     ("network_unreachable", "wandb: ERROR Run initialization has timed out after 90.0 sec."),
     (
@@ -334,7 +329,6 @@ MESSAGES: list[tuple[str, str]] = [
         TRACE
         + "OSError: You are trying to access a gated repo.\nMake sure to have access to it at https://h",
     ),
-    ("service_quota", TRACE + "gurobipy.GurobiError: Model too large for size-limited license"),
     ("service_quota", "toomanyrequests: You have reached your pull rate limit."),
     ("container_setup_error", "[ERROR] Could not process JSON input\nenroot-import failed"),
     (
