@@ -56,6 +56,7 @@ def test_the_text_of_a_job_is_split_once(layers: Layers, monkeypatch: pytest.Mon
         assert texts.count(len(text)) <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_twice_as_many_take_twice_the_work(layers: Layers, dimension: str) -> None:
     make = DIMENSIONS[dimension]
