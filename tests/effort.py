@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import TypeVar
 
 EFFORT = float(os.environ.get("PAIRUN_TEST_EFFORT") or (1 if os.environ.get("CI") else 1 / 3))
 
@@ -17,3 +19,16 @@ def cases(count: int) -> int:
         count: how many it tries in CI.
     """
     return max(1, round(count * EFFORT))
+
+
+Row = TypeVar("Row")
+
+
+def rows(table: Sequence[Row], count: int) -> Sequence[Row]:
+    """The rows of a long table that a test tries; the night tries each.
+
+    Args:
+        table: all rows.
+        count: how many rows it tries before the night, spread over the table.
+    """
+    return table if EFFORT >= NIGHT else table[:: max(1, len(table) // count)]

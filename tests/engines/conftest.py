@@ -163,10 +163,17 @@ def launch(job: Job, tmp_path: pathlib.Path) -> Iterator[Callable[..., Run]]:
     assert not watch.violations()
 
 
-@pytest.fixture(params=["namespaces", pytest.param("rewritten", marks=pytest.mark.slow)])
+BOTH_MODES = pytest.mark.parametrize(
+    "start", ["namespaces", pytest.param("rewritten", marks=pytest.mark.slow)], indirect=True
+)
+"""For tests of what differs without namespaces: paths, and who reaps and stops processes."""
+
+
+@pytest.fixture
 def start(request: pytest.FixtureRequest, launch: Callable[..., Run]) -> Callable[..., Run]:
-    """Like `launch`, in both modes."""
-    extra = ("--no-namespace",) if request.param == "rewritten" else ()
+    """Like `launch`, in namespaces; in both modes with `BOTH_MODES`."""
+    mode = getattr(request, "param", "namespaces")
+    extra = ("--no-namespace",) if mode == "rewritten" else ()
     if not extra and not _namespaces_work():
         pytest.skip("this kernel lets us make no namespaces")
     return lambda *args, **env: launch(*extra, *args, **env)

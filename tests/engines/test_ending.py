@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from pairun.volume.journal import read_journal
+from tests.engines.conftest import BOTH_MODES
 
 # Whole jobs, phase by phase: `make test` leaves them to `make test-slow`.
 pytestmark = pytest.mark.slow
@@ -99,6 +100,7 @@ def test_a_stopped_sibling_names_the_one_that_failed_first(
     assert "stopped: bad-0 ended with 1" in " ".join(run.text.split())
 
 
+@BOTH_MODES
 def test_terminate(job: Any, start: Any) -> None:
     """SIGTERM does the same, and ends with 143."""
     job.role("w", f"echo up; {LOOP}")
@@ -137,6 +139,7 @@ def test_interrupt_in_init(job: Any, start: Any) -> None:
     assert end["message"] == "stopped by SIGTERM: `pairun run` was stopped by Ctrl-C (SIGINT)"
 
 
+@BOTH_MODES
 def test_second_interrupt_kills(job: Any, start: Any, eventually: Any) -> None:
     """A second Ctrl-C ends everything at once."""
     job.role("w", f"trap '' TERM; echo up; bash -c '{LOOP}' {job.mark}")
@@ -169,6 +172,7 @@ def _slow(job: Any) -> None:
     )
 
 
+@BOTH_MODES
 def test_engine_killed(job: Any, start: Any, eventually: Any) -> None:
     """No process of a run outlives its engine, and the next run ends as if nothing had been."""
     _slow(job)
@@ -185,6 +189,7 @@ def test_engine_killed(job: Any, start: Any, eventually: Any) -> None:
     eventually(lambda: not job.running())
 
 
+@BOTH_MODES
 @pytest.mark.parametrize("victim", ["runtime", "tasks child", "init"])
 def test_process_killed(job: Any, start: Any, eventually: Any, victim: str) -> None:
     """When a process of an instance is killed the run ends, leaves nothing, and can be repeated."""
@@ -205,7 +210,6 @@ def test_process_killed(job: Any, start: Any, eventually: Any, victim: str) -> N
     _ends_and_can_be_repeated(run, job, start, eventually)
 
 
-@pytest.mark.parametrize("start", ["namespaces"], indirect=True)
 def test_parent_of_pid1_killed(job: Any, start: Any, eventually: Any) -> None:
     """An instance ends with the process that waits outside of its namespaces."""
     _slow(job)
@@ -261,6 +265,7 @@ def _children(pid: int) -> list[int]:
     return children
 
 
+@BOTH_MODES
 def test_repeated(job: Any, start: Any) -> None:
     """A second run in the same directory sees nothing of the first."""
     job.role("w", "test ! -e trace; touch trace; mkdir -p locked/in; chmod 0 locked; echo done")

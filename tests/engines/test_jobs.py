@@ -14,10 +14,13 @@ from typing import Any
 
 import pytest
 
+from tests.engines.conftest import BOTH_MODES
+
 # Whole jobs, phase by phase: `make test` leaves them to `make test-slow`.
 pytestmark = pytest.mark.slow
 
 
+@BOTH_MODES
 def test_gang(job: Any, start: Any) -> None:
     """Every instance of every role runs both phases and finds the others."""
     job.role("ps", "echo I am $PAI_CURRENT_TASK_ROLE_NAME $PAI_TASK_INDEX")
@@ -42,6 +45,7 @@ def test_gang(job: Any, start: Any) -> None:
     assert len(ports) == 2
 
 
+@BOTH_MODES
 def test_own_volume(job: Any, start: Any) -> None:
     """The volume of each instance is its own and lies in its folder."""
     job.role(
@@ -57,6 +61,7 @@ def test_own_volume(job: Any, start: Any) -> None:
         assert (run.folder / f"w-{index}/pai/run/mine").read_text() == f"{index}\n"
 
 
+@BOTH_MODES
 def test_output(job: Any, start: Any) -> None:
     """Output is shown line by line under the instance's name, and kept as it came."""
     job.role("w", "echo first; printf 'no end'")
@@ -93,6 +98,7 @@ def test_colours_on_a_terminal(job: Any, env: dict[str, str], colored: bool) -> 
     assert bool(re.search(rb"\033\[[0-9;]+m", text)) is colored
 
 
+@BOTH_MODES
 def test_environment_is_the_platforms(job: Any, start: Any) -> None:
     """A container gets what the platform gives it, and nothing of the caller's environment."""
     job.role("w", "env | sort")
@@ -118,6 +124,7 @@ def test_environment_is_the_platforms(job: Any, start: Any) -> None:
     assert not others
 
 
+@BOTH_MODES
 def test_secrets(job: Any, start: Any) -> None:
     """A job's secrets reach the command, and neither the screen nor a log."""
     job.document["secrets"] = {"token": "open-sesame-4711"}
@@ -170,6 +177,7 @@ def test_completion(
     assert len(stopped) == codes.count(None)
 
 
+@BOTH_MODES
 def test_failed_init(job: Any, start: Any, tmp_path: pathlib.Path) -> None:
     """When init fails the command does not start, and the code is init's."""
     (tmp_path / "root/playbooks").mkdir(parents=True)
@@ -259,6 +267,7 @@ def test_output_that_goes_nowhere(job: Any, launch: Any, redirection: str, why: 
     assert "one\ntwo\n" in (run.folder / "w-0/output.log").read_text()
 
 
+@BOTH_MODES
 def test_without_gang(job: Any, start: Any) -> None:
     """A job whose tasks start on their own runs too."""
     job.document["extras"] = {"gangAllocation": False}
@@ -268,6 +277,7 @@ def test_without_gang(job: Any, start: Any) -> None:
     assert any(line.startswith("port ") for line in run.said("w-1"))
 
 
+@BOTH_MODES
 def test_host_stays_as_it_is(job: Any, start: Any) -> None:
     """Outside the work directory a run changes nothing: no mount, no file, no directory."""
 
@@ -295,6 +305,7 @@ def test_host_stays_as_it_is(job: Any, start: Any) -> None:
     assert set(os.listdir(run.folder.parent.parent)) == {"job.yaml", "pairun-run"}
 
 
+@BOTH_MODES
 def test_summary(job: Any, start: Any, tmp_path: pathlib.Path) -> None:
     """The summary says the mode, that the image was not used, what healed and what ran at exit."""
     (tmp_path / "root/playbooks").mkdir(parents=True)

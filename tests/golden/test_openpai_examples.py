@@ -16,6 +16,7 @@ from pairun.cli.main import main
 from pairun.engines.manifest.choices import ENGINES
 from pairun.job.jsyaml import JS
 from pairun.playbook.document.reading import read_file
+from tests.effort import rows
 from tests.golden.test_openpai_jobs import INVALID, OPENPAI, SERVER, VALID
 
 pytestmark = pytest.mark.shared
@@ -48,7 +49,7 @@ def test_a_review_of_what_openpai_refuses(file: str, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", VALID)
+@pytest.mark.parametrize("file", rows(VALID, 15))
 def test_manifests_for_the_four_engines(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each engine has objects for it, with a Pod for every instance, or says why it cannot."""
     assert len(ENGINES) == 4
@@ -66,7 +67,7 @@ def test_manifests_for_the_four_engines(file: str, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", VALID)
+@pytest.mark.parametrize("file", rows(VALID, 15))
 def test_a_run_here_with_stub_commands(file: str, tmp_path: Path) -> None:
     """One instance of every role goes through both phases; its commands are read and not run."""
     job = _stubbed(file)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.attack.fuzz.targets import PROJECT
+from tests.effort import rows
 
 HEAD = (PROJECT / "tests/skew/volume-0.1/journal.jsonl").read_bytes()
 TAIL = b'{"schema": 1, "time": 1795333999.0, "type": "phase_end", "phase": "runtime", "outcome": "success", "exit_code": 0, "message": "", "seconds": 1.0}\n'
@@ -38,7 +39,7 @@ def test_a_sparse_journal_of_a_gigabyte(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [("--html", "-"), ()], ids=str)
+@pytest.mark.parametrize("options", rows([(), ("--html", "-")], 1), ids=str)
 def test_a_journal_that_a_task_has_filled(tmp_path: Path, options: tuple[str, ...]) -> None:
     """Of a long journal the first and the last records are read, and the report says so."""
     file = tmp_path / "journal.jsonl"

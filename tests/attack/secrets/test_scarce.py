@@ -19,7 +19,7 @@ __all__ = ["init"]
 LIMITS = [
     *(f"-n {count}" for count in (6, 9, 12, 16, 24)),
     *(f"-v {mib * 1024}" for mib in (40, 60, 80, 120, 200)),
-    *(f"-u {count}" for count in (1, 2, 4, 8)),
+    *(f"-u {count}" for count in (1, 4)),
 ]
 
 
