@@ -14,9 +14,11 @@ import stat as stat_bits
 import tarfile
 import zipfile
 from collections.abc import Callable
-from typing import IO, Protocol, cast
+from typing import IO, TYPE_CHECKING, Protocol, cast
 
-from pairun.host.tree import Tree
+if TYPE_CHECKING:
+    from pairun.host.archives import Tree
+
 
 PIECE = 256 * 1024
 """How many bytes are read at once."""

@@ -9,14 +9,13 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 # Imported before the fork of an attempt, so that all attempts share its memory.
+from pairun.base.folder import Folder
 from pairun.base.refusals import REFUSALS
 from pairun.host import commands, files, ports
-from pairun.host.failures import os_failures
-from pairun.host.place import place_of
-from pairun.host.volumefiles import VolumeFiles
+from pairun.host.failures import os_failures, removing
 from pairun.kube.events import Note
 from pairun.module import (
     Completed,
@@ -44,19 +43,6 @@ PROGRESS_S = 5.0
 def _say(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
-
-
-class _Files(Protocol):
-    """`pairun.host.files`, or its equivalent for the shared volume."""
-
-    def stat(self, path: str) -> FileStat | None: ...
-    def read(self, path: str, max_bytes: int) -> bytes | None: ...
-    def digest(self, path: str, known: dict[files.Identity, str]) -> str | None: ...
-    def names(self, path: str) -> list[str] | None: ...
-    def write(self, path: str, data: bytes, mode: int) -> None: ...
-    def make_directory(self, path: str, mode: int) -> None: ...
-    def set_mode(self, path: str, mode: int) -> None: ...
-    def remove(self, path: str) -> None: ...
 
 
 class HostContext(Context):
@@ -90,30 +76,39 @@ class HostContext(Context):
         self._digests: dict[files.Identity, str] = {}
         self._api: ApiServer | None = None
 
-    # An attempt that touches no file imports neither: a forked child copies each page it writes.
+    # An attempt that touches no file makes none: a forked child copies each page it writes.
     @functools.cached_property
     def _door(self) -> Door:
         return Door(self.pai_dir)
 
-    @functools.cached_property
-    def _volume(self) -> VolumeFiles:
-        return VolumeFiles(self._door)
-
-    def _files(self, path: str) -> _Files:
-        """The functions that read and change files at a path."""
-        return self._volume if path in self._door else files
+    def _folder(self, path: str) -> Folder:
+        """What reads and changes files at a path; on the shared volume the door."""
+        return self._door if path in self._door else files.MACHINE
 
     def stat(self, path: str) -> FileStat | None:
-        return self._files(path).stat(path)
+        with os_failures(f"look at {path}"):
+            found = self._folder(path).stat(path)
+        return None if found is None else files.facts(found)
 
     def read_file(self, path: str, max_bytes: int = 16 * 1024 * 1024) -> bytes | None:
-        return self._files(path).read(path, max_bytes)
+        with os_failures(f"read {path}"), contextlib.suppress(*files.ABSENT):
+            return self._folder(path).read(path, max_bytes)
+        return None
 
     def digest(self, path: str) -> str | None:
-        return self._files(path).digest(path, self._digests)
+        folder = self._folder(path)
+        with (
+            os_failures(f"read {path}"),
+            contextlib.suppress(*files.ABSENT),
+            folder.open(path) as file,
+        ):
+            return files.digest(file, self._digests)
+        return None
 
     def list_dir(self, path: str) -> list[str] | None:
-        return self._files(path).names(path)
+        with os_failures(f"list {path}"), contextlib.suppress(*files.ABSENT):
+            return self._folder(path).names(path)
+        return None
 
     def which(self, program: str) -> str | None:
         return shutil.which(program, path=self.env.get("PATH", os.defpath))
@@ -281,7 +276,8 @@ class HostContext(Context):
         return commands.Conversation(argv, self._environment(None))
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
-        self._files(path).write(path, data, mode)
+        with os_failures(f"write {path}"):
+            self._folder(path).write(path, data, mode)
 
     def fetch_file(
         self,
@@ -298,18 +294,21 @@ class HostContext(Context):
 
         with contextlib.ExitStack() as stack:
             with os_failures(f"write {path}"):
-                place = stack.enter_context(place_of(path, self._door))
+                folder, name = stack.enter_context(self._folder(path).holding(path))
             fetched = Download(
                 ctx=self,
                 url=reveal(url),
-                place=place,
+                folder=folder,
+                name=name,
                 headers=headers or {},
                 mode=mode,
                 sha256=sha256.lower() if sha256 else None,
                 max_bytes=max_bytes,
                 stall_s=stall_s,
             ).run()
-            files.remember(place.name, fetched.sha256, self._digests, folder=place.folder)
+            with contextlib.suppress(OSError):
+                if found := folder.stat(name):
+                    self._digests[files.identity_of(found)] = fetched.sha256
         return fetched
 
     def unpack(
@@ -321,39 +320,31 @@ class HostContext(Context):
         max_members: int,
         extra: Mapping[str, bytes] | None = None,
     ) -> Unpacked:
-        from pairun.host import archives, tree
+        from pairun.host import archives
 
-        limits = tree.Limits(max_bytes, max_members)
+        limits = archives.Limits(max_bytes, max_members)
         with contextlib.ExitStack() as stack:
             with os_failures(f"unpack into {directory}"):
-                # A path may end with a slash, the name of a place must not.
-                place = stack.enter_context(place_of(os.path.abspath(directory), self._door))
+                folder, name = stack.enter_context(self._folder(directory).holding(directory))
             with os_failures(f"read {archive}"):
-                file = stack.enter_context(self._open(archive))
-            return archives.unpack(file, archive, place, limits, extra or {})
-
-    def _open(self, path: str) -> BinaryIO:
-        """A regular file, opened for reading; on the shared volume through the door."""
-        if path in self._door:
-            return self._door.open(path)
-        return files.open_file(path)
+                file = stack.enter_context(self._folder(archive).open(archive))
+            return archives.unpack(file, archive, folder, name, limits, extra or {})
 
     def set_mode(self, path: str, mode: int) -> None:
-        self._files(path).set_mode(path, mode)
+        with os_failures(f"set the mode of {path}"):
+            self._folder(path).set_mode(path, mode)
 
     def make_dir(self, path: str, mode: int = 0o755) -> None:
-        self._files(path).make_directory(path, mode)
+        with os_failures(f"make the directory {path}"):
+            self._folder(path).make_folder(path, mode)
 
     def rename(self, source: str, target: str) -> None:
-        with (
-            os_failures(f"move {source} to {target}"),
-            place_of(source, self._door) as old,
-            place_of(target, self._door) as new,
-        ):
-            old.rename(new)
+        with os_failures(f"move {source} to {target}"):
+            self._folder(source).rename(source, target, self._folder(target))
 
     def remove(self, path: str) -> None:
-        self._files(path).remove(path)
+        with removing(path):
+            self._folder(path).remove(path)
 
     def mount(
         self,

@@ -15,10 +15,10 @@ from urllib.parse import urljoin, urlsplit
 
 import attrs
 
+from pairun.base.folder import Folder
 from pairun.base.linklocal import is_link_local
 from pairun.base.retryafter import is_worth_a_retry, retry_after_s
 from pairun.host.part import Note, Part
-from pairun.host.place import Place
 from pairun.module import (
     Context,
     Failure,
@@ -50,17 +50,23 @@ class Download:
 
     Attributes:
         ctx: the world, with the task's environment for proxies and authorities.
-        place: the file.
+        folder: the open directory that holds the file.
+        name: the file's name in it.
     """
 
     ctx: Context
     url: str
-    place: Place
+    folder: Folder
+    name: str
     headers: Mapping[str, str | Secret]
     mode: int
     sha256: str | None
     max_bytes: int | None
     stall_s: float
+
+    @property
+    def _path(self) -> str:
+        return os.path.join(self.folder.root, self.name)
 
     def run(self) -> FetchedFile:
         """Download the file.
@@ -68,7 +74,7 @@ class Download:
         Raises:
             Failure: see `pairun.module.Context.fetch_file`.
         """
-        with Part.opened(self.place, self.url) as part:
+        with Part(self.folder, self.name, self.url) as part:
             for _ in range(_MAX_STARTS):
                 try:
                     return self._complete(part)
@@ -104,7 +110,7 @@ class Download:
             self._check_sum(part, resumed_at, session.where)
         fetched = FetchedFile(part.size, part.digest(), resumed_at)
         part.into_place(self.mode)
-        self.ctx.progress(fetched.size, fetched.size, self.place.path)
+        self.ctx.progress(fetched.size, fetched.size, self._path)
         return fetched
 
     # --- the request ---
@@ -178,7 +184,7 @@ class Download:
             free = disk.f_bavail * disk.f_frsize
             if total - part.size > free:
                 raise Transient(
-                    f"not enough space for {self.place.path}: it needs {format_size(total - part.size)}"
+                    f"not enough space for {self._path}: it needs {format_size(total - part.size)}"
                     f" more, and its file system has {format_size(free)} free",
                     hint="free space on that file system, or download to another",
                 )
@@ -189,7 +195,7 @@ class Download:
         expected = part.note.total
         piece = b""
         while True:
-            self.ctx.progress(part.size, expected, self.place.path)
+            self.ctx.progress(part.size, expected, self._path)
             limit = self._limit_s()
             try:
                 piece = session.read(Deadline(limit))

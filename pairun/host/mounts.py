@@ -14,11 +14,11 @@ from collections.abc import Iterator
 import attrs
 
 from pairun.base import system
+from pairun.base.folder import open_folder
 from pairun.base.mounts import TABLE, unescaped
 from pairun.module import Mount, Permanent, Secret, TimedOut, reveal
 from pairun.net.boundedcall import in_child
 from pairun.volume.door import Door
-from pairun.volume.opening import open_folder
 
 # <linux/mount.h>
 MS_RDONLY = 0x1
@@ -183,7 +183,7 @@ def _directory(path: str, door: Door) -> Iterator[str]:
         yield path
         return
     with door.holding(path) as (folder, name):
-        fd = open_folder(folder, name, path)
+        fd = open_folder(folder.fd, name, path)
     opened = f"/proc/self/fd/{fd}"
     try:
         yield opened
@@ -227,7 +227,7 @@ def _unmount(target: str, door: Door, flags: int) -> None:
         system.unmount(target, flags | system.UMOUNT_NOFOLLOW)
         return
     with door.holding(target) as (folder, name):
-        system.unmount(f"/proc/self/fd/{folder}/{name}", flags | system.UMOUNT_NOFOLLOW)
+        system.unmount(f"/proc/self/fd/{folder.fd}/{name}", flags | system.UMOUNT_NOFOLLOW)
 
 
 def unmount(target: str, door: Door, limit_s: float) -> None:

@@ -14,17 +14,16 @@ import hashlib
 import json
 import os
 import re
-import stat as stat_bits
-from collections.abc import Iterator
+from typing import Self
 
 import attrs
 
+from pairun.base.folder import Folder
 from pairun.base.foreignjson import parse_json
 from pairun.base.retryafter import http_date_s
 from pairun.host.failures import failure, os_failures
-from pairun.host.place import Place
+from pairun.host.files import hidden_name
 from pairun.module import Conflict, Fetched
-from pairun.volume.opening import open_regular
 
 _TRIES = 3
 _NOTE_BYTES = 64 * 1024
@@ -79,7 +78,16 @@ class Note:
 
 
 class Part:
-    """The open and locked part.
+    """The open and locked part, for a with statement, which removes it at the end if it is empty.
+
+    Args:
+        folder: the open directory of the file.
+        name: the file's name.
+        url: the address.
+
+    Raises:
+        Conflict: another process is writing it.
+        Failure: the directory is missing, read-only, …
 
     Attributes:
         fd: its descriptor.
@@ -87,39 +95,26 @@ class Part:
         note: the download that it belongs to.
     """
 
-    def __init__(self, fd: int, target: Place, part: Place, url: str) -> None:
-        self.fd = fd
+    def __init__(self, folder: Folder, name: str, url: str) -> None:
         self.size = 0
         self.note = Note(url=_digest_of(url))
-        self._target, self._part = target, part
-        self._note_name = f"{part.name}.json"
-        self._writing = f"write {target.path}"
+        self._folder, self._target = folder, name
+        # Its name leaves room for the note's suffix.
+        self._note_name = hidden_name(name, ".pairun-part.json")
+        self._name = self._note_name.removesuffix(".json")
+        self._writing = f"write {os.path.join(folder.root, name)}"
         self._hash = hashlib.sha256()
         self._placed = False
+        with os_failures(self._writing):
+            self.fd = _open_part(folder, self._name)
 
-    @classmethod
-    @contextlib.contextmanager
-    def opened(cls, target: Place, url: str) -> Iterator[Part]:
-        """Open the part of a file, or make it; at the end remove it if it is empty.
+    def __enter__(self) -> Self:
+        return self
 
-        Raises:
-            Conflict: another process is writing it.
-            Failure: the directory is missing, read-only, …
-        """
-        # Its name leaves room for the note's suffix.
-        suffix = ".json"
-        place = target.beside(f".pairun-part{suffix}")
-        place = place._replace(
-            name=place.name.removesuffix(suffix), path=place.path.removesuffix(suffix)
-        )
-        with os_failures(f"write {target.path}"):
-            part = cls(_open_part(place), target, place, url)
-        try:
-            yield part
-        finally:
-            if not part.size and not part._placed:
-                part._remove(part._note_name, place.name)
-            os.close(part.fd)
+    def __exit__(self, *_: object) -> None:
+        if not self.size and not self._placed:
+            self._remove(self._note_name, self._name)
+        os.close(self.fd)
 
     def resume(self) -> int:
         """Use an earlier attempt's part, if possible; returns its size in bytes."""
@@ -137,12 +132,11 @@ class Part:
     def _written_note(self) -> Note | None:
         """An earlier attempt's note; None if this user owns none."""
         try:
-            fd = open_regular(self._note_name, os.O_RDONLY, folder=self._part.folder)
+            with self._folder.open(self._note_name) as file:
+                ours = os.fstat(file.fileno()).st_uid == os.geteuid()
+                return Note.parsed(file.read(_NOTE_BYTES)) if ours else None
         except OSError:
             return None
-        with open(fd, "rb") as file:
-            ours = os.fstat(fd).st_uid == os.geteuid()
-            return Note.parsed(file.read(_NOTE_BYTES)) if ours else None
 
     def conditions(self) -> dict[str, str]:
         """The headers that request the rest."""
@@ -153,8 +147,7 @@ class Part:
     def forget(self) -> None:
         """Empty the part; deletes the note first, so that it never describes other content."""
         with os_failures(self._writing):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._note_name, dir_fd=self._part.folder)
+            self._folder.remove(self._note_name)
             os.ftruncate(self.fd, 0)
             os.lseek(self.fd, 0, os.SEEK_SET)
         self.size, self._hash = 0, hashlib.sha256()
@@ -164,9 +157,8 @@ class Part:
         if not self.note.validator:
             return
         self._remove(self._note_name)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with os_failures(self._writing):
-            fd = os.open(self._note_name, flags, 0o600, dir_fd=self._part.folder)
+            fd = self._folder.open_new(self._note_name)
             with open(fd, "w", encoding="utf-8") as file:
                 json.dump(attrs.asdict(self.note), file)
 
@@ -193,59 +185,56 @@ class Part:
         with os_failures(self._writing):
             os.fchmod(self.fd, mode)
             os.fsync(self.fd)
-            self._part.rename(self._target)
+            self._folder.rename(self._name, self._target)
         self._placed = True
         self._remove(self._note_name)
 
     def _remove(self, *names: str) -> None:
-        for name in names:
-            with contextlib.suppress(OSError):
-                os.unlink(name, dir_fd=self._part.folder)
+        with contextlib.suppress(OSError):
+            self._folder.remove(*names)
 
 
-def _open_part(part: Place) -> int:
+def _open_part(folder: Folder, name: str) -> int:
     """Open a part that this user alone owns, or make one; removes anything else at its path.
 
     Raises:
         Conflict: another process is writing it.
         OSError: it cannot be opened or made.
     """
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     for _ in range(_TRIES):
         try:
-            fd = os.open(part.name, flags, 0o600, dir_fd=part.folder)
+            fd = folder.open_append(name, 0o600)
         except OSError as e:
-            if e.errno not in (errno.ELOOP, errno.ENXIO):
+            # a link, or no regular file
+            if e.errno not in (errno.ELOOP, errno.EINVAL):
                 raise
-            os.unlink(part.name, dir_fd=part.folder)
+            folder.remove(name)
             continue
         try:
-            status = os.fstat(fd)
-            is_ours = stat_bits.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-            if not is_ours or status.st_nlink > 1:
-                os.unlink(part.name, dir_fd=part.folder)
+            opened = os.fstat(fd)
+            if opened.st_uid != os.geteuid() or opened.st_nlink > 1:
+                folder.remove(name)
             else:
-                _lock(fd, part)
-                current = os.stat(part.name, dir_fd=part.folder, follow_symlinks=False)
+                _lock(fd, folder)
                 # Another process may have renamed or removed it before we got the lock.
-                if os.path.samestat(os.fstat(fd), current):
+                current = folder.stat(name)
+                if current is not None and os.path.samestat(opened, current):
                     os.fchmod(fd, 0o600)
                     return fd
-        except FileNotFoundError:
-            pass
         except BaseException:
             os.close(fd)
             raise
         os.close(fd)
-    raise OSError(errno.EBUSY, "another process keeps replacing the file", part.path)
+    path = os.path.join(folder.root, name)
+    raise OSError(errno.EBUSY, "another process keeps replacing the file", path)
 
 
-def _lock(fd: int, part: Place) -> None:
+def _lock(fd: int, folder: Folder) -> None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as e:
         raise Conflict(
-            f"another download into {os.path.dirname(part.path)} has the same name",
+            f"another download into {folder.root} has the same name",
             hint="give each task and each Pod a different file",
         ) from e
     except OSError:

@@ -21,7 +21,7 @@ class PodFiles:
     """
 
     def __init__(self, pai_dir: str, problems: Problems) -> None:
-        self._door = Door(pai_dir)
+        self._door = Door(pai_dir, mounted=True)
         self._problems = problems
 
     def counts(self, path: str, hint: str) -> bool:
@@ -62,7 +62,7 @@ class PodFiles:
 
     def _names(self, path: str) -> list[str] | None:
         try:
-            return self._door.names(path, mounted=True)
+            return self._door.names(path)
         except NotADirectoryError:
             return None
 
@@ -79,7 +79,7 @@ class PodFiles:
         if path not in self._door:
             return load_bytes(path, limit)
         try:
-            return self._door.read(path, limit, mounted=True)
+            return self._door.read(path, limit)
         except OSError as e:
             raise _unreadable(path, e) from e
 

@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pairun.base.folder import open_regular
 from pairun.base.foreignjson import parse_record
 from pairun.base.gpureport import GpuReportElement, parse_gpu_report, uncorrectable_errors
 from pairun.diagnose.brief import diagnosis_lines, exit_code_of, is_consequence, parse_table
@@ -26,7 +27,6 @@ from pairun.runtime.failedcommand import with_commands
 from pairun.runtime.termination import PLATFORM_LINES, USER_LINES, Summary, excerpt, message
 from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
-from pairun.volume.opening import open_regular
 from pairun.volume.stopnote import read_stop_note
 
 MAX_LOG_BYTES = 10 * 1024 * 1024

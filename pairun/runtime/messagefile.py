@@ -6,9 +6,9 @@ import errno
 import os
 from collections.abc import Iterable, Mapping
 
+from pairun.base.folder import open_regular
 from pairun.runtime.termination import DEFAULT_BUDGET, Summary, message
 from pairun.volume.door import Door
-from pairun.volume.opening import open_regular
 
 PATH_VARIABLE = "PAIRUN_TERMINATION_LOG"
 BUDGET_VARIABLE = "PAIRUN_TERMINATION_BYTES"

@@ -79,7 +79,7 @@ class Volume:
             raise _not_ours(why, "give the folder that it points to")
         with self._in_words():
             self._door.make_root()
-            left = [n for n in self._door.root_names() if n not in KEPT]
+            left = [n for n in self._door.names(self.pai_dir) if n not in KEPT]
             self._require_ours(left)
             self._door.protect_root()
             # Write the marker first: if init is killed while it cleans, the next one may clean.

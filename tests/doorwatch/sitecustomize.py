@@ -17,7 +17,7 @@ VOLUME = os.path.realpath(
     os.environ.get("DOOR_WATCH_VOLUME") or os.environ.get("PAIRUN_PAI_DIR") or "/usr/local/pai"
 )
 REPORT = os.environ.get("DOOR_WATCH_REPORT", "")
-DOORS = ("volume/door.py", "volume/way.py", "volume/opening.py")
+DOORS = ("base/folder.py", "volume/door.py")
 EVENTS = {
     "open": (0,), "os.mkdir": (0,), "os.rmdir": (0,), "os.remove": (0,), "os.rename": (0, 1),
     "os.link": (0, 1), "os.symlink": (1,), "os.truncate": (0,), "os.listdir": (0,),
@@ -57,7 +57,12 @@ def check(event: str, args: tuple[object, ...], frame: FrameType | None) -> None
         args: what it is about.
         frame: the caller.
     """
-    if is_allowed(frame) or not any(is_on_volume(args[n]) for n in EVENTS[event]):
+    paths = [args[n] for n in EVENTS[event]]
+    flags = args[2] if event == "open" else 0
+    if isinstance(flags, int) and flags & os.O_DIRECTORY and not flags & os.O_NOFOLLOW:
+        # It leads to what a link at its end points to.
+        paths = [os.path.realpath(p) if isinstance(p, str | bytes) else p for p in paths]
+    if is_allowed(frame) or not any(map(is_on_volume, paths)):
         return
     lines: list[str] = []
     while frame is not None and len(lines) < 6:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pairun.host import files
+from pairun.base import folder
 from pairun.host.context import HostContext
 from pairun.module import (
     Failure,
@@ -195,7 +195,7 @@ def test_a_bind_mount_known_only_to_mountinfo_stays(
     kept.mkdir(parents=True)
     (kept / "data").write_text("mine")
     (tmp_path / "tree" / "b").mkdir()
-    monkeypatch.setattr(files, "mount_points", lambda: frozenset({str(kept)}))
+    monkeypatch.setattr(folder, "mount_points", lambda: frozenset({str(kept)}))
     ctx.remove(f"{tmp_path}/tree")
     assert (kept / "data").exists()
     assert not (tmp_path / "tree" / "b").exists()
@@ -207,8 +207,8 @@ def test_a_real_mount_stays(tmp_path: Path) -> None:
     (tmp_path / "tree" / "f").write_text("x")
     script = (
         f"mount -t tmpfs none '{tmp_path}/tree/a b' && touch '{tmp_path}/tree/a b/data' && "
-        f"{sys.executable} -c 'from pairun.host.files import remove; "
-        f'remove("{tmp_path}/tree")\' && test -e "{tmp_path}/tree/a b/data"'
+        f"{sys.executable} -c 'from pairun.host.files import MACHINE; "
+        f'MACHINE.remove("{tmp_path}/tree")\' && test -e "{tmp_path}/tree/a b/data"'
     )
     root = Path(__file__).parents[2]
     unshare = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-Urm"]

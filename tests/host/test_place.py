@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from pairun.host.context import HostContext
-from pairun.host.place import place_of
 from pairun.volume.door import Door
 
 
@@ -133,9 +132,9 @@ def test_what_moves_into_the_volume_stays_in_it(tmp_path: Path, swapped: Swapped
 def test_a_place_is_removed_where_it_was_opened(tmp_path: Path, swapped: Swapped) -> None:
     """A swap between opening and removing costs nothing outside."""
     (swapped.folder / "mine").write_text("ours")
-    with place_of(f"{swapped.folder}/mine", Door(str(tmp_path / "pai"))) as place:
+    with Door(str(tmp_path / "pai")).holding(f"{swapped.folder}/mine") as (folder, name):
         swapped.swap()
-        place.remove()
+        folder.remove(name)
     assert os.listdir(swapped.outside) == ["mine"]
     assert os.listdir(swapped.moved) == []
 

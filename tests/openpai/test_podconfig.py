@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pairun.base import folder
 from pairun.errors import PairunError, Place, Problem, Problems, Source, render
 from pairun.init.handingover import read_variables
 from pairun.job.jsyaml import JS
@@ -22,7 +23,6 @@ from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.drafts import TaskDraft
 from pairun.playbook.effective import Layers
 from pairun.playbook.initplugins import InitPlugins
-from pairun.volume import way
 
 PROPOSED = """\
 initPlugins:
@@ -167,7 +167,7 @@ def test_the_default_folders(pod: Pod, monkeypatch: pytest.MonkeyPatch) -> None:
     inner = pod.volume / "config" / "runtime_plugin.yaml"
     inner.parent.mkdir()
     inner.write_text("commands: [x]")
-    monkeypatch.setattr(way, "mount_points", lambda: frozenset({str(inner)}))
+    monkeypatch.setattr(folder, "mount_points", lambda: frozenset({str(inner)}))
     config = PodConfig(env={}, pai_dir=str(pod.volume), problems=pod.problems)
     init, runtime = config.init(), config.runtime()
     assert init is not None

@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pairun.base import folder as folders
 from pairun.base import mounts
 from pairun.base.paths import PLAIN_FILES
-from pairun.volume import way
-from pairun.volume.door import Door
-from pairun.volume.way import NotMounted
+from pairun.volume.door import Door, NotMounted
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def door(root: Path) -> Door:
 
 def mounted(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> None:
     """Let these be mount points."""
-    monkeypatch.setattr(way, "mount_points", lambda: frozenset(map(str, paths)))
+    monkeypatch.setattr(folders, "mount_points", lambda: frozenset(map(str, paths)))
 
 
 # --- what is written and read --------------------------------------------------------------------
@@ -190,7 +189,7 @@ def test_the_mount_table_of_nothing(
     def mount_points() -> frozenset[str]:
         raise AssertionError("it was read")
 
-    monkeypatch.setattr(way, "mount_points", mount_points)
+    monkeypatch.setattr(folders, "mount_points", mount_points)
     with pytest.raises(FileNotFoundError):
         door.read(f"{root}/secrets/secrets.yaml")
     door.remove()

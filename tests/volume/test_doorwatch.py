@@ -26,6 +26,10 @@ def run(tmp_path: Path, code: str) -> str:
     return watch.violations()
 
 
+MACHINE = "from pairun.host.files import MACHINE; open('other', 'w'); MACHINE"
+"""The files of the machine, which are not for the volume."""
+
+
 @pytest.mark.parametrize(
     "code",
     [
@@ -49,6 +53,12 @@ def run(tmp_path: Path, code: str) -> str:
         "os.chmod(f'{v}/file', 0o600)",
         "shutil.rmtree(f'{v}/folder')",
         "import pathlib; pathlib.Path(v, 'file').read_text()",
+        f"{MACHINE}.read(f'{{v}}/file')",
+        f"{MACHINE}.names(v)",
+        f"{MACHINE}.write('link/file', b'')",
+        f"{MACHINE}.make_folder(f'{{v}}/new')",
+        f"{MACHINE}.rename('other', f'{{v}}/other')",
+        f"{MACHINE}.remove(f'{{v}}/file')",
     ],
 )
 def test_what_is_opened_beside_the_door(tmp_path: Path, code: str) -> None:

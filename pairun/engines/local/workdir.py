@@ -12,10 +12,10 @@ import time
 import uuid
 from collections.abc import Callable
 
+from pairun.base.folder import LISTED, open_folder
 from pairun.base.mounts import mount_points
 from pairun.base.runfolders import MARKER, OUTCOME, PREVIOUS
 from pairun.errors import PairunError, Problem
-from pairun.volume.opening import LISTED, open_folder
 
 TRASH = ".trash"
 """The folder for files to remove; belongs to pairun in every work directory."""

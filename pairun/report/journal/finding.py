@@ -9,13 +9,20 @@ from typing import IO
 
 import attrs
 
+from pairun.base.folder import FOLDER, Folder
 from pairun.base.paths import JOURNAL as NAME
 from pairun.base.paths import pai_dir
 from pairun.base.runfolders import MARKER, PREVIOUS, RUNS
 from pairun.errors import PairunError, Problem
-from pairun.report.journal.folder import Folder
 from pairun.report.journal.records import describe
 from pairun.volume.door import Door
+
+
+class NamedFolder(Folder):
+    """A folder that a person names, possibly by a link; follows no link in it."""
+
+    def _open_root(self, flags: int = FOLDER) -> int:
+        return os.open(self.root, flags & ~os.O_NOFOLLOW)
 
 
 @attrs.frozen(kw_only=True)
@@ -59,17 +66,17 @@ def find(path: str | None) -> list[JournalFile]:
         return [JournalFile(label="standard input", journal="-")]
     try:
         if path is None:
-            runs = Folder(RUNS)
+            runs = NamedFolder(RUNS)
             return _below(_last_run(RUNS, runs), runs)
         if path in Door(pai_dir()):
             # In a Pod even the path to the volume is under the job's control.
-            volume = Folder(pai_dir())
+            volume = NamedFolder(pai_dir())
             return [_journal_file(path, volume)] if volume.is_file(path) else _below(path, volume)
         if not os.path.isdir(path):
             # a pipe is fine, too: pairun reads what a person names, as cat does
             os.stat(path)
             return [_journal_file(path, None)]
-        return _below(path, Folder(path))
+        return _below(path, NamedFolder(path))
     except OSError as e:
         hint = _hint_for(path) if isinstance(e, FileNotFoundError) and path else None
         raise _unreadable(e.filename or path or RUNS, e.strerror or str(e), hint) from e
@@ -141,9 +148,13 @@ def _output_of(instance: str) -> tuple[str, ...]:
 
 def _last_run(path: str, folder: Folder) -> str:
     """The most recent work directory below a folder."""
-    names = _folders(path, folder) if folder.is_folder(path) else []
+    try:
+        names = _folders(path, folder)
+    except (FileNotFoundError, NotADirectoryError):
+        names = []
     runs = [os.path.join(path, n) for n in names]
-    began = {r: folder.modified(os.path.join(r, MARKER)) for r in runs if _is_run(r, folder)}
+    markers = {r: folder.stat(os.path.join(r, MARKER)) for r in runs if _is_run(r, folder)}
+    began = {run: marker.st_mtime for run, marker in markers.items() if marker}
     if not began:
         raise _unreadable(
             path, "there is no run in it", f"name the {NAME}, or its folder: pairun report PATH"
@@ -153,7 +164,8 @@ def _last_run(path: str, folder: Folder) -> str:
 
 def _folders(path: str, folder: Folder) -> list[str]:
     """The folders in a folder, without those of earlier runs."""
-    return [n for n in folder.folders(path) if n[0] != "." and n != PREVIOUS]
+    names = [n for n in folder.names(path) if n[0] != "." and n != PREVIOUS]
+    return [n for n in names if folder.is_folder(os.path.join(path, n))]
 
 
 def _is_run(path: str, folder: Folder) -> bool:
