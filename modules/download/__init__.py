@@ -29,6 +29,10 @@ from pairun.module import (
 from .items import Item, entry_problems, host_of
 from .target import MARKER, Target, difference, look, require_ours, text_after, text_before
 
+_LEAST_UNPACKED, _MOST_UNPACKED = 1 << 30, 100 << 30
+_RATIO = 100
+"""How many times its size an archive may hold by default; data sets hold 2 to 20 times."""
+
 _OURS = ("range", "if-range", "accept-encoding", "host", "connection", "transfer-encoding")
 
 
@@ -63,8 +67,10 @@ class Download(StateModule):
         default=Duration(60.0),
     )
     max_bytes: int | None = arg("The largest download; no limit by default.", default=None)
-    max_unpacked_bytes: int = arg(
-        "The largest size of all unpacked files; 100 GiB by default.", default=100 << 30
+    max_unpacked_bytes: int | None = arg(
+        "The largest size of all unpacked files; by default 100 times the size of the archive, at "
+        "least 1 GiB and at most 100 GiB.",
+        default=None,
     )
     max_members: int = arg("The largest number of members in an archive.", default=1_000_000)
 
@@ -79,7 +85,8 @@ class Download(StateModule):
         for name in self.headers:
             if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or name.lower() in _OURS:
                 yield f"'headers' may not hold {name!r}"
-        if self.stall <= 0 or min(self.max_unpacked_bytes, self.max_members) <= 0:
+        unpacked = 1 if self.max_unpacked_bytes is None else self.max_unpacked_bytes
+        if min(self.stall, self.max_members, unpacked) <= 0:
             yield "'stall', 'max_unpacked_bytes' and 'max_members' must be more than 0"
 
     def _require_items(self) -> Iterator[str]:
@@ -171,6 +178,12 @@ class Download(StateModule):
             stall_s=self.stall,
         )
 
+    def _most_unpacked(self, archive_bytes: int) -> int:
+        """The most bytes that may come out of an archive: a small one must not fill the disk."""
+        if self.max_unpacked_bytes is not None:
+            return self.max_unpacked_bytes
+        return min(max(_LEAST_UNPACKED, _RATIO * archive_bytes), _MOST_UNPACKED)
+
     def _unpacked(self, ctx: Context, item: Item) -> dict[str, Any]:
         above, name = os.path.split(item.path)
         archive = os.path.join(above, f".{name[:200]}.pairun-archive")
@@ -185,7 +198,7 @@ class Download(StateModule):
             unpacked = ctx.unpack(
                 archive,
                 item.path,
-                max_bytes=self.max_unpacked_bytes,
+                max_bytes=self._most_unpacked(fetched.size),
                 max_members=self.max_members,
                 extra={MARKER: json.dumps(marker).encode() + b"\n"},
             )

@@ -27,7 +27,7 @@ from pairun.executor.phase import Executor, PhaseOutcome
 from pairun.executor.shared import Shared
 from pairun.host import context
 from pairun.host.context import HostContext
-from pairun.module import Permanent, Secret, TimedOut, Transient
+from pairun.module import FetchedFile, Permanent, Secret, StateModule, TimedOut, Transient, Unpacked
 from pairun.plan import Plan, Task
 from pairun.report.console import Console
 from pairun.secrets.vault import Vault
@@ -289,6 +289,7 @@ def test_many_files(harness: Harness, site: Site) -> None:
             "files.1: another entry has the place",
         ),
         ({"url": "http://h", "dest": "/x", "stall": "0s"}, "more than 0"),
+        ({"url": "http://h", "unpack": "/x", "max_unpacked_bytes": 0}, "more than 0"),
     ],
 )
 def test_what_cannot_work_is_refused(harness: Harness, args: dict[str, Any], said: str) -> None:
@@ -762,6 +763,43 @@ def test_an_archive(harness: Harness, site: Site, with_sum: bool) -> None:
         harness.table("download", {**row, "leaves": {"{tmp}/data/set/a": text}})
     assert [p.name for p in (harness.tmp / "data").iterdir()] == ["set"]
     assert len(site.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("size", "given", "limit"),
+    [
+        (1_500, None, 1 << 30),
+        (50 << 20, None, 5_000 << 20),
+        (5 << 30, None, 100 << 30),
+        (1_500, 10, 10),
+        (1_500, 1 << 40, 1 << 40),
+    ],
+)
+def test_the_bound_of_an_archive(
+    harness: Harness, size: int, given: int | None, limit: int
+) -> None:
+    """By default a small archive cannot fill the disk; an argument sets another bound."""
+    answers = {"fetch_file": FetchedFile(size, "", 0), "unpack": Unpacked(1, 1)}
+    args = {"url": "http://h/a.tgz", "unpack": "{tmp}/d"}
+    module = harness.make(
+        "download", args if given is None else {**args, "max_unpacked_bytes": given}
+    )
+    world = harness.world(answers=answers)
+    assert isinstance(module, StateModule)
+    module.apply(world.ctx)
+    calls = [call for call in world.script.calls if call.method == "unpack"]
+    assert [call.arguments["max_bytes"] for call in calls] == [limit]
+
+
+def test_a_bomb_is_refused(harness: Harness, site: Site) -> None:
+    """The archive stops at its bound; nothing of it stays."""
+    site.files["/bomb.tgz"] = packed(a="0" * 2_000_000)
+    args = {"url": f"{site.url}/bomb.tgz", "unpack": "{tmp}/d/set", "max_unpacked_bytes": 1_000_000}
+    failure = harness.run("download", args).failure
+    assert isinstance(failure, Permanent)
+    assert "holds more than 977 KiB" in failure.message
+    assert "max_unpacked_bytes" in (failure.hint or "")
+    assert list((harness.tmp / "d").iterdir()) == []
 
 
 def test_an_archive_takes_nobodys_place(harness: Harness, site: Site) -> None:
