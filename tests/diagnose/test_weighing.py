@@ -236,14 +236,6 @@ def test_a_program_that_aborts_itself_was_not_killed(table: Table) -> None:
     assert said(bad, table).klass == "host_oom"
 
 
-def test_a_server_that_was_told_to_stop_and_did_has_not_failed(table: Table) -> None:
-    """Its own handler raises the KeyboardInterrupt."""
-    told = "KeyboardInterrupt: MQLLMEngine terminated\n"
-    done = "INFO:     Waiting for application shutdown.\nINFO:     Application shutdown complete.\n"
-    assert said(told, table).klass == "terminated_sigterm"
-    assert said(told + done, table).klass == NONE
-
-
 @pytest.mark.parametrize(("level", "klass"), [("W", NONE), ("E", "storage_io_error")])
 def test_a_level_may_be_a_letter_in_brackets(level: str, klass: str, table: Table) -> None:
     """As Abseil's loggers and TensorRT's print it."""

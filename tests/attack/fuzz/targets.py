@@ -153,7 +153,7 @@ TARGETS: Mapping[str, Target] = {
         _root("plugins/greeter/desc.yaml"),
     ),
     "rules": Target(
-        _read("diagnosis/limits.yaml", "diagnosis/programs.yaml"), _root("diagnosis/site.yaml")
+        _read("diagnosis/memory.yaml", "diagnosis/programs.yaml"), _root("diagnosis/site.yaml")
     ),
     "exit specs": Target([EXIT_SPEC], _exit_spec),
     "plans": Target(
