@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 from benchmarks.measure import ROOT, Row, in_turns, repeated, samples, wall, wall_ms
 from benchmarks.volume import prepare, program
-from pairun.runtime.exitmatching import SCHEMA_VERSION
+from pairun.base.paths import EXIT_SPEC_SCHEMA
 
 START_MS = 40.0
 IDLE_MB = 15.0
@@ -133,7 +133,7 @@ def _failing(argv: list[str], specs: int) -> None:
         env = prepare(volume, "exit 3\n")
         words = [f"error {chr(97 + n)} in step" for n in range(specs)]
         document = {
-            "schema": SCHEMA_VERSION,
+            "schema": EXIT_SPEC_SCHEMA,
             "specs": [
                 {
                     "code": 200 + n,

@@ -48,6 +48,9 @@ STOP_NOTE = "stopped.json"
 DIAGNOSIS_FILE = "diagnosis.json.z"
 """In ``runtime.d``: the rules of the failure diagnosis."""
 
+EXIT_SPEC_FILE, EXIT_SPEC_SCHEMA = "exit-spec.json", 1
+"""The cluster's exit spec, checked by init, in ``runtime.d``; and the version of its format."""
+
 STATE_FILE = "rendezvous-state.json"
 """In ``runtime.d``: the leader's state from init, which PID 1's server continues."""
 

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable
 
-from pairun.base.paths import DIAGNOSIS_FILE, GANG_FILE, runtime_file
+from pairun.base.paths import DIAGNOSIS_FILE, EXIT_SPEC_FILE, GANG_FILE, runtime_file
 from pairun.errors import PairunError, Place, Problem, Problems, Source
 from pairun.executor.phase import PhaseOutcome
 from pairun.init.podplans import PodPlans
@@ -16,7 +16,6 @@ from pairun.openpai.podconfig import EXIT_SPEC
 from pairun.playbook.document.reading import decode
 from pairun.playbook.readyrules import ready_rules
 from pairun.report.problems import print_problems, print_unforeseen
-from pairun.runtime.exitmatching import EXIT_SPEC_FILE
 from pairun.volume.writer import Volume
 
 JOB_FILE = "job_config.yaml"

@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from pairun.base.paths import EXIT_SPEC_SCHEMA
 from pairun.contract.kinds import shown
 from pairun.diagnose.words import words_needed
 from pairun.errors import PairunError, Place, Problem, Problems, Source
@@ -21,7 +22,6 @@ from pairun.job.goregex import FLAGS, from_go
 from pairun.playbook.document.checking import Format, violations
 from pairun.playbook.document.reading import Node, read_text
 from pairun.playbook.document.scalars import CORE
-from pairun.runtime.exitmatching import SCHEMA_VERSION
 from pairun.secrets.shapes import yaml_lines
 
 ENTRY: dict[str, Any] = {
@@ -75,7 +75,7 @@ def read_exit_spec(source: Source, problems: Problems) -> ExitSpec:
         PairunError: the text is not a list, or no entry is YAML.
     """
     specs = [_spec(entry, problems) for entry in _entries(source, problems)]
-    data = {"schema": SCHEMA_VERSION, "specs": [s for s in specs if s["patterns"]]}
+    data = {"schema": EXIT_SPEC_SCHEMA, "specs": [s for s in specs if s["patterns"]]}
     return ExitSpec(source.text.encode(), data)
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from pairun.base.forwarding import NOTHING
 from pairun.base.grace import Grace
-from pairun.base.paths import DIAGNOSIS_FILE, log_dir, runtime_file
+from pairun.base.paths import DIAGNOSIS_FILE, EXIT_SPEC_FILE, log_dir, runtime_file
 from pairun.runtime.children import MemoryFile, own_command
-from pairun.runtime.exitmatching import EXIT_SPEC_FILE, NO_MATCH
+from pairun.runtime.exitmatching import NO_MATCH
 from pairun.runtime.supervisor import Supervisor
 from pairun.secrets.vault import Vault
 from pairun.volume.door import Door

@@ -13,10 +13,7 @@ import signal
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-SCHEMA_VERSION = 1
 FLAGS = re.ASCII
-EXIT_SPEC_FILE = "exit-spec.json"
-"""The spec that init writes, in ``runtime.d``."""
 
 NO_MATCH = 255
 """The exit code if no entry matches."""

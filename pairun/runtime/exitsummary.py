@@ -16,13 +16,14 @@ from typing import Any, NamedTuple
 from pairun.base.folder import open_regular
 from pairun.base.foreignjson import parse_record
 from pairun.base.gpureport import GpuReportElement, parse_gpu_report, uncorrectable_errors
+from pairun.base.paths import EXIT_SPEC_SCHEMA
 from pairun.diagnose.brief import diagnosis_lines, exit_code_of, is_consequence, parse_table
 from pairun.diagnose.brief import why as diagnose_log
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES
 from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.table import Table
-from pairun.runtime.exitmatching import SCHEMA_VERSION, Evidence, Match, match, text_of
+from pairun.runtime.exitmatching import Evidence, Match, match, text_of
 from pairun.runtime.failedcommand import with_commands
 from pairun.runtime.termination import PLATFORM_LINES, USER_LINES, Summary, excerpt, message
 from pairun.secrets.vault import Vault
@@ -308,7 +309,7 @@ def _read_spec(door: Door, path: str) -> Mapping[str, Any]:
         spec = parse_record(door.read(path))
     except OSError:
         return NO_SPEC
-    return spec if spec is not None and spec.get("schema") == SCHEMA_VERSION else NO_SPEC
+    return spec if spec is not None and spec.get("schema") == EXIT_SPEC_SCHEMA else NO_SPEC
 
 
 _STOPPED = "terminated_sigterm"
