@@ -17,7 +17,7 @@ _REASONS_IN_LARGE_GANGS = 3
 _LARGE_GANG = 100
 
 _SHORTEST_S = 1.0
-"""The shortest time between two checks by one task."""
+"""The shortest time between two checks by one task, and before the first one beside a leader."""
 
 _PATIENCE_S = 20.0
 """Seconds for which the barrier tries to reach the job's leader before it asks the API server."""
@@ -86,7 +86,7 @@ class Wait:
                 looked = float("-inf")  # the gathering has ended: check now
             now, is_early = self._ctx.now(), self._is_early()
             left = self._limit - (now - start)
-            patience = 0.0 if is_early else self._patience(turn)
+            patience = self._patience(turn, is_early)
             wait = max(looked + self._pause(turn), start + patience) - now
             if left > 0 and wait > 0:
                 self._rest(min(left, wait))
@@ -115,10 +115,13 @@ class Wait:
         is_first = gathering.leads and self._look is None
         return is_first or gathering.leader_runs or self._joins
 
-    def _patience(self, turn: int) -> float:
+    def _patience(self, turn: int, is_early: bool) -> float:
         """Seconds after the start in which the barrier only waits for the gathering."""
         if self._gathering is None:
             return 0.0
+        if is_early:
+            # With a key, a leader that runs may still know all tasks.
+            return 0.0 if self._gathering.leads else _SHORTEST_S
         if not self._gathering.connected:
             return _PATIENCE_S
         return (turn + 1) * max(_SELDOM_S, self._tasks * _SELDOM_PER_TASK_S)

@@ -338,7 +338,16 @@ def test_who_joins_a_running_gang_asks_at_once(
         {0.2: {"leader_runs": True, "connected": connected}}, lambda _: framework(3, 3, **RUNNING)
     )
     passes(harness, world)
-    assert round(world.asked[-1][0], 1) == 0.2
+    assert [round(at) for at, *_ in world.asked] == [1]
+
+
+def test_a_leader_that_runs_and_knows_all_is_believed_first(
+    harness: Harness, plan: Callable[..., Planned]
+) -> None:
+    """With the key, PID 1 of the leader answers at once; the API server is not asked for Pods."""
+    script = {0.2: {"leader_runs": True}, 0.4: {"complete": True, "peers": _peers(900)}}
+    world = plan(script, lambda _: pytest.fail("nobody is asked"), 900)
+    assert len(_addresses(passes(harness, world))) == 900
 
 
 def test_a_leader_waits_for_the_others_of_a_gang_that_starts(
