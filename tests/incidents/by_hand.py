@@ -49,14 +49,6 @@ class Written(NamedTuple):
 _SUM = Collective(412, "ALLREDUCE", 1_048_576)
 
 INCIDENTS: dict[str, Written] = {
-    "nccl-rank-behind": Written(
-        Label(
-            "rank 2 reads its data for ever and never enters the all-reduce 412 of the others",
-            "hang", "retry", 2, ["nccl_timeout", "storage_io_error"],
-        ),
-        {rank: _SUM if rank != 2 else _SUM._replace(number=411, waits=False) for rank in range(4)},
-        {2: "2026-11-22 04:26:12,120 INFO opening /data/shard-00002.tar\n"},
-    ),
     "nccl-other-collective": Written(
         Label(
             "rank 1 enters an all-gather as its collective 412, the others an all-reduce",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -68,43 +67,6 @@ def last_lines(n: int) -> Collect:
     return collect
 
 
-def joined_as(name: str, *, reverse: bool = False) -> Collect:
-    """Put a copy of all files into one, one after the other, beside them."""
-
-    def collect(logs: str) -> None:
-        text = b""
-        for log in sorted(os.listdir(logs), reverse=reverse):
-            with open(os.path.join(logs, log), "rb") as f:
-                text += f.read()
-        with open(os.path.join(logs, name), "wb") as f:
-            f.write(text)
-
-    return collect
-
-
-def emptied(name: str) -> Collect:
-    """Leave a file without its lines, as a node's death leaves what was not written yet."""
-
-    def collect(logs: str) -> None:
-        with open(os.path.join(logs, name), "wb"):
-            pass
-
-    return collect
-
-
-def cut_bytes(name: str, *, head: int = 0, tail: int = 0) -> Collect:
-    """Lose the first and the last bytes of a file, in the middle of a line."""
-
-    def collect(logs: str) -> None:
-        path = os.path.join(logs, name)
-        with open(path, "rb") as f:
-            text = f.read()
-        with open(path, "wb") as f:
-            f.write(text[head : len(text) - tail])
-
-    return collect
-
-
 def under_headers(name: str, header: str = "==> {} <==\n") -> Collect:
     """Put all files into one, each under a header with its name, by default that of ``tail``."""
 
@@ -116,19 +78,5 @@ def under_headers(name: str, header: str = "==> {} <==\n") -> Collect:
             os.remove(os.path.join(logs, log))
         with open(os.path.join(logs, name), "wb") as f:
             f.write(text)
-
-    return collect
-
-
-def as_array(name: str) -> Collect:
-    """Make one JSON array of a file's JSON lines, as a console downloads them."""
-
-    def collect(logs: str) -> None:
-        path = os.path.join(logs, name)
-        with open(path) as f:
-            entries = [json.loads(line) for line in f]
-        with open(path.replace(".jsonl", ".json"), "w") as f:
-            json.dump(entries, f, indent=2)
-        os.remove(path)
 
     return collect

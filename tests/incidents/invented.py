@@ -20,10 +20,6 @@ INCIDENTS: dict[str, Label] = {
         "the raylet of the second node kills the process of rank 2 for memory; Ray's session folders",
         "host_oom", "after_fix", 2,
     ),
-    "executor-lost-yarn": Label(
-        "YARN kills the container of executor 4, the one of task 3, for memory; XGBoost on Spark",
-        "host_oom", "after_fix", 4, also_first=[3],
-    ),
     "tensor-worker-merged": Label(
         "worker 2 of a vLLM server with 4 GPUs accesses illegal memory; the engine repeats it",
         "cuda_kernel_error", "retry", 2,

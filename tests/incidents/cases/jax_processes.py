@@ -25,22 +25,6 @@ def processes(command: str, n: int = 4, *, skip: int | None = None) -> list[Proc
 
 
 INCIDENTS: dict[str, Incident] = {
-    "jax-raises": Incident(
-        Label(
-            "process 2 multiplies matrices that do not fit; the others wait for it and are stopped",
-            "shape_or_index_error", "after_fix", 2, ["user_code_error"],
-        ),
-        processes("python jax_sum.py raises"),
-        limit_s=180,
-    ),
-    "jax-coordinator-missing": Incident(
-        Label(
-            "process 0, the coordinator, never starts",
-            "rendezvous_timeout", "retry", 0, ["peer_lost", "network_unreachable"],
-        ),
-        processes("python jax_sum.py", skip=0),
-        limit_s=120,
-    ),
     "jax-lost": Incident(
         Label(
             "process 3 is killed by SIGKILL at step 12; the coordination service notices",

@@ -14,13 +14,6 @@ INCIDENTS: dict[str, Incident] = {
         ),
         alone(f"{_ACCELERATE} elastic.py", "launcher"),
     ),
-    "lightning-label": Incident(
-        Label(
-            "a label is out of range on one of two ranks that Lightning starts",
-            "shape_or_index_error", "after_fix", 1, ["user_code_error", "input_data_error"],
-        ),
-        alone("python lightning_fit.py damaged"),
-    ),
     "lightning-healthy": Incident(
         Label("two ranks that Lightning starts finish, with its warnings", "none", None),
         alone("python lightning_fit.py"),

@@ -12,13 +12,6 @@ INCIDENTS: dict[str, Incident] = {
         ),
         alone("python ray_jobs.py task", "driver"),
     ),
-    "ray-actor-dies": Incident(
-        Label(
-            "the actor of rank 1 exits with 1 at step 4, without a word",
-            "peer_lost", "retry", None, ["child_failed", "user_code_error"],
-        ),
-        alone("python ray_jobs.py actor", "driver"),
-    ),
     "ray-heals": Incident(
         Label("a task's worker exits once; Ray retries it and all finish", "none", None),
         alone("python ray_jobs.py heals", "driver"),

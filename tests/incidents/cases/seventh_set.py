@@ -11,11 +11,6 @@ _LOST = ["unknown", "host_oom"]
 
 
 INCIDENTS: dict[str, Incident] = {
-    "honcho-key": Incident(
-        Label("rank 1 of 3 raises KeyError, which loguru logs; honcho's output", *_USER, 1),
-        _fleet("1:key@9", 3, LOGS="loguru", ON_ERROR="logged"),
-        form="honcho",
-    ),
     "parallel-killed": Incident(
         Label("rank 2 of 4 is killed; GNU parallel's tags", "peer_lost", "retry", 2, _LOST),
         _fleet("2:kill@9", 4, LOGS="clock"),
@@ -44,19 +39,6 @@ INCIDENTS: dict[str, Incident] = {
         Label("rank 2 of 3 raises ZeroDivisionError; PM2's output", *_USER, 2),
         _fleet("2:zero@9", 3, LOGS="bare", ON_ERROR="logged"),
         form="pm2",
-    ),
-    "addresses-killed": Incident(
-        Label("rank 2 of 4 is killed; the files have the hosts' addresses", "peer_lost", "retry", 2,
-              _LOST),
-        _fleet("2:kill@9", 4),
-        collect=collecting.renamed({f"worker-{r}.log": f"10.1.7.{31 + r}.log" for r in range(4)}),
-    ),
-    "selected-exit": Incident(
-        Label("rank 1 of 3 exits with 3, without a word; kubectl logs of a selector: one Pod's log "
-              "after the other, without names", "child_failed", "retry", 1,
-              ["peer_lost", "unknown", "user_code_error"]),
-        _fleet("1:exit@9", 3, LOGS="structlog"),
-        collect=collecting.under_headers("kubectl.log", ""),
     ),
     "folded-attribute": Incident(
         Label("rank 0 of 3 raises AttributeError; dshbak's blocks", *_USER, 0),

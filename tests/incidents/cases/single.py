@@ -33,17 +33,6 @@ _REQUESTS = "; ".join(
 )
 
 INCIDENTS: dict[str, Incident] = {
-    "runs-appended": Incident(
-        Label("one file holds two runs: the first one diverges, the second one finishes", "none", None),
-        alone("python saving.py 5000; python saving.py"),
-    ),
-    "runs-appended-fails": Incident(
-        Label(
-            "one file holds two runs: the first one finishes, the second one diverges",
-            "loss_nan", "after_fix",
-        ),
-        alone("python saving.py; rm -r checkpoints; python saving.py 5000"),
-    ),
     "server-healthy": Incident(
         Label("a server answers with 404 and 501 and is stopped by its script", "none", None),
         alone(f"python -m http.server 8000 & sleep 1; {_REQUESTS}; kill $!; wait; echo stopped"),
@@ -75,12 +64,5 @@ INCIDENTS: dict[str, Incident] = {
         ranks("exec python graceful.py", 4),
         outside=Outside(signal.SIGTERM, "step 10"),
         pods=True,
-    ),
-    "ranks-uneven": Incident(
-        Label(
-            "rank 1 has fewer batches and leaves; the others lose it in the middle of the epoch",
-            "peer_lost", "after_fix", 1, ["user_code_error", "input_data_error", "hang"],
-        ),
-        ranks("python uneven.py", 4),
     ),
 }  # fmt: skip

@@ -9,38 +9,12 @@ from tests.incidents.incident import Incident, Label, Outside, Process, alone
 _ALONE = "torchrun --standalone --nproc-per-node"
 
 INCIDENTS: dict[str, Incident] = {
-    "torchrun-tee": Incident(
-        Label(
-            "rank 3 raises KeyError; torchrun's tee puts [default3] before each line, in one file",
-            "user_code_error", "after_fix", 3, ["input_data_error"],
-        ),
-        alone(f"{_ALONE} 4 --tee 3 --log-dir logs labels.py"),
-    ),
-    "torchrun-log-dir": Incident(
-        Label(
-            "rank 1 cannot reshape its batch; outputs are in torchrun's log folder alone",
-            "shape_or_index_error", "after_fix", 1, ["user_code_error"],
-        ),
-        alone(f"{_ALONE} 4 --redirects 3 --log-dir logs elastic.py", "torchrun"),
-        folders=["logs"],
-    ),
     "torchrun-restarts": Incident(
         Label(
             "rank 1 fails in the same place in each of three attempts (--max-restarts 2)",
             "shape_or_index_error", "after_fix", 1, ["user_code_error"],
         ),
         alone(f"{_ALONE} 2 --max-restarts 2 elastic.py", "torchrun"),
-    ),
-    "torchrun-heals": Incident(
-        Label("rank 1 fails in the first attempt; the second one finishes", "none", None),
-        alone(f"{_ALONE} 2 --max-restarts 2 elastic.py heals"),
-    ),
-    "torchrun-sigkill": Incident(
-        Label(
-            "rank 5 is killed by SIGKILL: torchrun names local rank 5 with exit code -9",
-            "host_oom", "retry", 5, ["peer_lost", "child_failed", "unknown"],
-        ),
-        alone(f"{_ALONE} 8 lost.py"),
     ),
     "torchrun-oom": Incident(
         Label(
@@ -49,10 +23,6 @@ INCIDENTS: dict[str, Incident] = {
         ),
         alone(f"{_ALONE} 4 growing.py", memory_mib=1600),
         kernel=True,
-    ),
-    "torchrun-segfault": Incident(
-        Label("rank 2 crashes in a C library: exit code -11", "segfault", "retry", 2),
-        alone(f"{_ALONE} 4 --tee 3 native.py"),
     ),
     "torchrun-script-missing": Incident(
         Label(
@@ -101,10 +71,5 @@ INCIDENTS: dict[str, Incident] = {
         ),
         alone(f"{_ALONE} 4 slow.py"),
         outside=Outside(signal.SIGTERM, "step 5"),
-    ),
-    "torchrun-interrupted": Incident(
-        Label("a person presses Ctrl-C", "cancelled_by_user", "never", None, ["terminated_sigterm"]),
-        alone(f"{_ALONE} 4 slow.py"),
-        outside=Outside(signal.SIGINT, "step 5"),
     ),
 }  # fmt: skip
