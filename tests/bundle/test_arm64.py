@@ -13,6 +13,8 @@ import pytest
 
 from tests.bundle.conftest import Running, Start, Volume
 
+pytestmark = pytest.mark.nightly
+
 PID1 = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 OWN_NETWORK = 'ip link set lo up; ip address add 10.0.0.1/32 dev lo; exec "$0"'
 TASK = """\

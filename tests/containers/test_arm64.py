@@ -25,6 +25,8 @@ from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook.document.reading import read_text
 from tests.podman import WAIT_S
 
+pytestmark = pytest.mark.nightly
+
 PAI = "/usr/local/pai"
 SSH = f"{PAI}/tools/ssh/ssh"
 MACHINES = {"native": os.uname().machine, "arm": "aarch64"}
