@@ -13,12 +13,10 @@ import os
 import stat as stat_bits
 import tarfile
 import zipfile
-from collections.abc import Callable
-from typing import IO, TYPE_CHECKING, Protocol, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from pairun.host.archives import Tree
-
 
 PIECE = 256 * 1024
 """How many bytes are read at once."""
@@ -31,7 +29,7 @@ _MAX_LIST = 64 * 1024 * 1024
 """The maximum size of the list of members, in bytes; Python reads it into memory."""
 
 
-def unpack_tar(file: Readable, tree: Tree) -> None:
+def unpack_tar(file: Any, tree: Tree) -> None:
     """Unpack every member of a tar file into a tree.
 
     Raises:
@@ -58,7 +56,7 @@ def unpack_tar(file: Readable, tree: Tree) -> None:
             elif member.isreg() and (content := tar.extractfile(member)) is not None:
                 source.may = member.size + MAX_HEADER
                 with content:
-                    tree.file(member.name, member.mode, pieces(content))
+                    tree.file(member.name, member.mode, functools.partial(content.read, PIECE))
             else:
                 raise tree.refuse("is not a file, directory or link", member.name)
             source.may = MAX_HEADER + 2 * PIECE
@@ -66,7 +64,7 @@ def unpack_tar(file: Readable, tree: Tree) -> None:
             tar.members.clear()  # type: ignore[attr-defined]
 
 
-def decompressed(file: IO[bytes], start: bytes) -> Readable:
+def decompressed(file: IO[bytes], start: bytes) -> Any:
     """The content of a compressed file; its first bytes show the compression."""
     if start.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=file)
@@ -162,32 +160,19 @@ def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, tree: Tree) -
                 raise tree.refuse("is a link with too long a target", name)
             tree.link(name, os.fsdecode(target))
         else:
-            tree.file(name, bits & 0o777 or 0o644, pieces(content))
-
-
-class Readable(Protocol):
-    """A source of `Bounded`."""
-
-    def read(self, size: int, /) -> bytes:
-        """Read at most so many bytes; returns none at the end."""
-        ...
-
-
-def pieces(content: IO[bytes]) -> Callable[[], bytes]:
-    """Make a function that returns the next piece of a file, and empty bytes at its end."""
-    return functools.partial(content.read, PIECE)
+            tree.file(name, bits & 0o777 or 0o644, functools.partial(content.read, PIECE))
 
 
 class Bounded:
-    """Reads from a file until ``may`` bytes are used up; the caller resets it for each member."""
+    """A file whose `read` fails after ``may`` bytes; the caller resets it for each member."""
 
-    def __init__(self, file: Readable, may: int) -> None:
+    def __init__(self, file: Any, may: int) -> None:
         self.may = may
         self._file = file
 
     def read(self, size: int = -1, /) -> bytes:
         """Read the next bytes."""
-        data = self._file.read(min(size, self.may + 1) if size >= 0 else self.may + 1)
+        data: bytes = self._file.read(min(size, self.may + 1) if size >= 0 else self.may + 1)
         self.may -= len(data)
         if self.may < 0:
             raise ValueError("the description of its members is too large")

@@ -15,13 +15,9 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from io import BufferedReader
-from typing import NoReturn
 
-from pairun.base.folder import LISTED, Folder, named, open_folder
+from pairun.base.folder import LISTED, Folder, named
 from pairun.base.paths import MOUNTED, PLAIN_FILES
-
-_MAX_LINKS = 40
-"""The most links in one path, as in the kernel (path_resolution(7))."""
 
 
 class NotMounted(FileNotFoundError):
@@ -45,9 +41,7 @@ class Door(Folder):
 
     def is_from_platform(self, path: str) -> bool:
         """Whether only the platform can have written what is at a path."""
-        parts = self._parts(path)
-        depth = _mount_depth(os.path.realpath(self._place), parts, self._mounts())
-        return depth > 0 or self._is_plain(path)
+        return self._mount_point(path) is not None or self._is_plain(path)
 
     def exists(self, path: str) -> bool:
         """Whether a path exists, trusted or not."""
@@ -101,72 +95,27 @@ class Door(Folder):
         # First, since most jobs have none of these files, and the table of mounts is long.
         if not self.exists(path):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        root, mounts = os.path.realpath(self._place), self._mounts()
-        if _mount_depth(root, parts, mounts) == 0:
+        if (mount := self._mount_point(path)) is None:
             raise NotMounted(errno.ENOENT, "the platform did not mount it", path)
-        with contextlib.ExitStack() as stack, named(path):
-            yield _follow(self._open_root(), root, parts, mounts, stack)
+        root = os.path.realpath(self._place)
+        real = os.path.realpath(os.path.join(root, *parts))
+        if not f"{real}/".startswith(f"{mount}/"):
+            why = f"'{parts[-1]}' leads out of the mount, and is not followed"
+            raise OSError(errno.ELOOP, why, path)
+        # This opens what the links led to, and follows none that appears meanwhile.
+        with (
+            named(path),
+            self._parent(os.path.join(self._place, os.path.relpath(real, root))) as place,
+        ):
+            yield place
+
+    def _mount_point(self, path: str) -> str | None:
+        """The innermost mount point on a path, without links; None if there is none."""
+        root, parts, mounts = os.path.realpath(self._place), self._parts(path), self._mounts()
+        places = (os.path.join(root, *parts[:n]) for n in range(len(parts), 0, -1))
+        return next((p for p in places if p in mounts), None)
 
 
 def _is_mounted(parts: Sequence[str]) -> bool:
     """Whether the platform must mount the path with these names."""
     return not MOUNTED.isdisjoint(parts[:1])
-
-
-def _mount_depth(root: str, parts: Sequence[str], mounts: frozenset[str]) -> int:
-    """How many of the names lead to the innermost mount point on the path; 0 if there is none."""
-    depths = range(len(parts), 0, -1)
-    return next((n for n in depths if os.path.join(root, *parts[:n]) in mounts), 0)
-
-
-def _follow(
-    top: int, root: str, parts: Sequence[str], mounts: frozenset[str], stack: contextlib.ExitStack
-) -> tuple[int, str]:
-    """Walk to a path; links must stay below their mount point.
-
-    Args:
-        top: the open root; closed by ``stack``, like every directory on the path.
-        root: its path without links.
-        parts: the names below it.
-        mounts: every mount point.
-        stack: closes the directories that are opened.
-
-    Returns:
-        The open directory that holds the last name, and that name, which is not a link.
-    """
-    fds, links = [top], 0
-    names: list[str] = []
-    stack.callback(os.close, top)
-    left = list(parts)
-    while left:
-        name = left.pop(0)
-        if name in ("", "."):
-            continue
-        if name == "..":
-            if len(names) <= _mount_depth(root, names, mounts):
-                _leaves_mount(name)
-            names.pop()
-            fds.pop()
-            continue
-        found = os.stat(name, dir_fd=fds[-1], follow_symlinks=False)
-        if stat.S_ISLNK(found.st_mode):
-            links += 1
-            target = os.readlink(name, dir_fd=fds[-1])
-            if _mount_depth(root, names, mounts) == 0 or target.startswith("/"):
-                _leaves_mount(name)
-            if links > _MAX_LINKS:
-                raise OSError(errno.ELOOP, "there are too many symbolic links", name)
-            left = [*target.split("/"), *left]
-        elif left:
-            fd = open_folder(fds[-1], name, name)
-            stack.callback(os.close, fd)
-            fds.append(fd)
-            names.append(name)
-        else:
-            return fds[-1], name
-    # The path ends at a directory that links lead to: `..`, or the mount point itself.
-    return fds[-1], "."
-
-
-def _leaves_mount(name: str) -> NoReturn:
-    raise OSError(errno.ELOOP, f"'{name}' leads out of the mount, and is not followed", name)
