@@ -38,122 +38,6 @@ def mounted(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> None:
     monkeypatch.setattr(folders, "mount_points", lambda: frozenset(map(str, paths)))
 
 
-# --- what is written and read --------------------------------------------------------------------
-
-
-def test_a_file_is_written_and_read(root: Path, door: Door) -> None:
-    """A file has its content and exactly its mode, whatever the umask says."""
-    old = os.umask(0o077)
-    try:
-        door.make_folder(f"{root}/a/b", 0o1777)
-        door.write(f"{root}/a/b/file", b"data", 0o664)
-    finally:
-        os.umask(old)
-    assert door.read(f"{root}/a/b/file") == b"data"
-    modes = [stat.S_IMODE((root / p).stat().st_mode) for p in ("a", "a/b", "a/b/file")]
-    assert modes == [0o755, 0o1777, 0o664]
-    assert door.names(f"{root}/a/b") == ["file"]
-
-
-def test_a_folder_that_exists_stays_as_it_is(root: Path, door: Door) -> None:
-    """Making a folder again changes nothing."""
-    (root / "a").mkdir(0o700)
-    door.make_folder(f"{root}/a", 0o777)
-    assert stat.S_IMODE((root / "a").stat().st_mode) == 0o700
-
-
-def test_the_bound(root: Path, door: Door) -> None:
-    """A file of exactly the bound is read, a longer one is refused."""
-    (root / "file").write_bytes(b"x" * 10)
-    assert door.read(f"{root}/file", 10) == b"x" * 10
-    assert door.read_end(f"{root}/file", 3) == b"xxx"
-    with pytest.raises(OSError, match="larger than 9 bytes"):
-        door.read(f"{root}/file", 9)
-
-
-def test_a_write_that_fails_leaves_what_was_there(root: Path, door: Door) -> None:
-    """The old file stays whole, and no temporary one is left."""
-    door.write(f"{root}/file", b"old")
-    with pytest.raises(ZeroDivisionError), door.replacing(f"{root}/file") as file:
-        file.write(b"new")
-        raise ZeroDivisionError
-    assert {p.name: p.read_bytes() for p in root.iterdir()} == {"file": b"old"}
-
-
-def test_appending(root: Path, door: Door) -> None:
-    """A file that is appended to is made where it is missing."""
-    for _ in range(2):
-        fd = door.open_append(f"{root}/log", 0o600)
-        os.write(fd, b"line\n")
-        os.close(fd)
-    assert (root / "log").read_bytes() == b"line\nline\n"
-
-
-def test_a_file_is_copied_in(root: Path, door: Door, tmp_path: Path) -> None:
-    """What a file outside holds comes in, with the mode that is asked for."""
-    (tmp_path / "program").write_bytes(b"p" * 1_000_000)
-    door.copy_in(str(tmp_path / "program"), f"{root}/runtime", 0o755)
-    assert (root / "runtime").read_bytes() == b"p" * 1_000_000
-    assert stat.S_IMODE((root / "runtime").stat().st_mode) == 0o755
-
-
-def test_moving_and_removing(root: Path, door: Door, tmp_path: Path) -> None:
-    """Links are moved and removed themselves; what they point to stays."""
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "file").touch()
-    door.make_folder(f"{root}/a/b")
-    door.link(str(outside), f"{root}/a/link")
-    door.rename(f"{root}/a/link", f"{root}/a/b/link")
-    door.remove(f"{root}/a")
-    door.remove(f"{root}/a")
-    door.remove(f"{root}/b/c")
-    assert list(root.iterdir()) == []
-    assert (outside / "file").exists()
-
-
-def test_errors_name_the_whole_path(root: Path, door: Door) -> None:
-    """An error names the path that people know, and what stands in the way."""
-    os.mkfifo(root / "fifo")
-    (root / "link").symlink_to("fifo")
-    with pytest.raises(OSError, match="it is not a regular file") as e:
-        door.read(f"{root}/fifo")
-    assert e.value.filename == f"{root}/fifo"
-    with pytest.raises(OSError, match="'link' is a symbolic link, which is not followed") as e:
-        door.write(f"{root}/link/file", b"")
-    assert e.value.filename == f"{root}/link/file"
-    with pytest.raises(FileNotFoundError) as missing:
-        door.read(f"{root}/a/b")
-    assert missing.value.filename == f"{root}/a/b"
-
-
-@pytest.mark.parametrize("path", ["/etc/passwd", "{}/../x", "{}", "{}/", "{}x/y", "{}/a/../../x"])
-def test_a_path_that_is_not_below_the_root(root: Path, door: Door, path: str) -> None:
-    """Only names below the root are opened, however they are written."""
-    with pytest.raises(OSError, match="is not below"):
-        door.read(path.format(root))
-
-
-def test_a_root_that_is_a_link(root: Path, tmp_path: Path) -> None:
-    """The root itself is not followed either."""
-    (tmp_path / "link").symlink_to(root)
-    with pytest.raises(OSError, match="symbolic link"):
-        Door(str(tmp_path / "link")).write(f"{tmp_path}/link/file", b"")
-    assert list(root.iterdir()) == []
-
-
-def test_a_device(door: Door, root: Path) -> None:
-    """A device is refused without being opened."""
-    if os.geteuid() != 0:
-        pytest.skip("only root makes devices")
-    try:
-        os.mknod(root / "device", stat.S_IFCHR | 0o666, os.makedev(5, 0))
-    except PermissionError:
-        pytest.skip("this container makes no devices")
-    with pytest.raises(OSError, match="not a regular file"):
-        door.read(f"{root}/device")
-
-
 # --- what the platform mounts --------------------------------------------------------------------
 
 
@@ -251,16 +135,6 @@ def test_plain_files_of_an_engine(root: Path, monkeypatch: pytest.MonkeyPatch) -
         os.chown(path, 65534, -1)
         with pytest.raises(NotMounted):
             door.read(str(path))
-
-
-def test_a_mount_is_not_removed(root: Path, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mount point stays, and so does what leads to it."""
-    (root / "a/b").mkdir(parents=True)
-    (root / "a/b/kept").touch()
-    (root / "a/gone").touch()
-    mounted(monkeypatch, root / "a/b")
-    door.remove(f"{root}/a")
-    assert [str(p.relative_to(root)) for p in sorted(root.rglob("*"))] == ["a", "a/b", "a/b/kept"]
 
 
 MOUNTS = """
