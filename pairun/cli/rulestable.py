@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import stat
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pairun
+from pairun.base.folder import open_regular
 from pairun.base.foreignjson import parse_record
 from pairun.base.paths import built_in_folder
 from pairun.diagnose.table import Table
@@ -79,10 +79,8 @@ def _cache_file(env: Mapping[str, str]) -> str:
 def _kept(path: str, made_of: str) -> dict[str, Any] | None:
     """The cached table; None if it is missing, outdated or owned by another user."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(fd, "rb") as file:
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+        with open(open_regular(path, os.O_RDONLY), "rb") as file:
+            if os.fstat(file.fileno()).st_uid != os.geteuid():
                 return None
             kept = parse_record(file.read(_MAX_BYTES))
     except OSError:

@@ -9,10 +9,12 @@ from types import ModuleType
 
 import attrs
 
+from pairun.base.folder import Folder
+from pairun.base.machine import MACHINE
 from pairun.base.paths import built_in_folder
 from pairun.contract.arguments import mistakes
 from pairun.contract.importing import PACKAGE, execute
-from pairun.contract.sources import DISK, Files, ModuleSource, read_source
+from pairun.contract.sources import ModuleSource, read_source
 from pairun.errors import PairunError, Problem
 from pairun.module import CheckModule, Module, StateModule
 
@@ -46,7 +48,7 @@ def load_module(name: str, path: str) -> type[Module]:
     return class_in(name, read_source(name, path))
 
 
-def planned_source(name: str, file: ModuleFile, files: Files = DISK) -> ModuleSource:
+def planned_source(name: str, file: ModuleFile, files: Folder = MACHINE) -> ModuleSource:
     """The source of a module that is not built in, as planned.
 
     Args:
@@ -113,7 +115,7 @@ def _load_built_in(name: str, path: str) -> type[Module]:
 
 
 def plan_loader(
-    modules: Mapping[str, ModuleFile], files: Files = DISK
+    modules: Mapping[str, ModuleFile], files: Folder = MACHINE
 ) -> Callable[[str], type[Module]]:
     """A loader for the modules of a plan: each is read once and checked against its digest.
 

@@ -6,8 +6,10 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import NamedTuple
 
+from pairun.base.folder import Folder
+from pairun.base.machine import MACHINE
 from pairun.base.paths import built_in_folder
 from pairun.errors import PairunError, Problem
 
@@ -112,43 +114,7 @@ def module_at(path: str) -> str | None:
     return module
 
 
-class Files(Protocol):
-    """Reads sources; each method raises `OSError`."""
-
-    def stat(self, path: str) -> os.stat_result | None:
-        """The status of a path, None if nothing exists there; does not follow links."""
-
-    def names(self, path: str) -> list[str]:
-        """The names in a directory."""
-
-    def open(self, path: str) -> BinaryIO:
-        """Open a regular file for reading; does not block."""
-
-
-class _Disk:
-    """The content roots, which init and the command line trust."""
-
-    def stat(self, path: str) -> os.stat_result | None:
-        try:
-            return os.lstat(path)
-        except FileNotFoundError:
-            return None
-
-    def names(self, path: str) -> list[str]:
-        return os.listdir(path)
-
-    def open(self, path: str) -> BinaryIO:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            os.close(fd)
-            raise OSError(errno.EINVAL, "it is not a regular file", path)
-        return os.fdopen(fd, "rb")
-
-
-DISK: Files = _Disk()
-
-
-def read_source(name: str, path: str, files: Files = DISK) -> ModuleSource:
+def read_source(name: str, path: str, files: Folder = MACHINE) -> ModuleSource:
     """Read a module, which is a file or a folder.
 
     Every regular file in a folder belongs to the module, except those below ``__pycache__``.
@@ -195,7 +161,7 @@ def _unreadable(name: str, error: OSError, path: str) -> PairunError:
 class _Reader:
     """Reads everything below one path, within the limits for one module."""
 
-    def __init__(self, path: str, files: Files) -> None:
+    def __init__(self, path: str, files: Folder) -> None:
         self._path = path
         self._disk = files
         self._bytes = 0

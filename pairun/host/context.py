@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 # Imported before the fork of an attempt, so that all attempts share its memory.
 from pairun.base.folder import Folder
+from pairun.base.machine import MACHINE
 from pairun.base.refusals import REFUSALS
 from pairun.host import commands, files, ports
 from pairun.host.failures import os_failures, removing
@@ -83,7 +84,7 @@ class HostContext(Context):
 
     def _folder(self, path: str) -> Folder:
         """What reads and changes files at a path; on the shared volume the door."""
-        return self._door if path in self._door else files.MACHINE
+        return self._door if path in self._door else MACHINE
 
     def stat(self, path: str) -> FileStat | None:
         with os_failures(f"look at {path}"):

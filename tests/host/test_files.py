@@ -207,7 +207,7 @@ def test_a_real_mount_stays(tmp_path: Path) -> None:
     (tmp_path / "tree" / "f").write_text("x")
     script = (
         f"mount -t tmpfs none '{tmp_path}/tree/a b' && touch '{tmp_path}/tree/a b/data' && "
-        f"{sys.executable} -c 'from pairun.host.files import MACHINE; "
+        f"{sys.executable} -c 'from pairun.base.machine import MACHINE; "
         f'MACHINE.remove("{tmp_path}/tree")\' && test -e "{tmp_path}/tree/a b/data"'
     )
     root = Path(__file__).parents[2]

@@ -26,7 +26,7 @@ def run(tmp_path: Path, code: str) -> str:
     return watch.violations()
 
 
-MACHINE = "from pairun.host.files import MACHINE; open('other', 'w'); MACHINE"
+MACHINE = "from pairun.base.machine import MACHINE; open('other', 'w'); MACHINE"
 """The files of the machine, which are not for the volume."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from pairun.base.folder import open_regular
 from pairun.base.foreignjson import parse_record
 from pairun.base.runfolders import OUTCOME
 from pairun.report.journal.pastinstances import InstancePast
@@ -36,8 +37,7 @@ def _why_it_succeeded(instances: Sequence[InstancePast]) -> str:
     if len(folders) != 1:
         return ""
     try:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with open(os.open(os.path.join(folders.pop(), OUTCOME), flags), "rb") as f:
+        with open(open_regular(os.path.join(folders.pop(), OUTCOME), os.O_RDONLY), "rb") as f:
             outcome = parse_record(f.read(_MOST_BYTES))
     except OSError:
         # an older run, or one that still runs
