@@ -353,15 +353,9 @@ class Folder:
                 contextlib.suppress(FileNotFoundError, NotADirectoryError),
                 self._parent(path) as (folder, name),
             ):
-                whole = os.path.join(self._real_path(folder), name)
+                # The mount table has paths without links.
+                whole = os.path.join(os.path.realpath(f"/proc/self/fd/{folder}"), name)
                 _remove(folder, name, whole, os.fstat(folder).st_dev, mounts, 0)
-
-    def _real_path(self, folder: int) -> str:
-        """The path of an open directory without links, as in the mount table."""
-        try:
-            return os.readlink(f"/proc/self/fd/{folder}")
-        except OSError:
-            return self._place  # without /proc there is no mount table either
 
     def _mounts(self) -> frozenset[str]:
         """The current mount points."""
