@@ -104,6 +104,27 @@ def test_a_link_that_leaves_the_mount(
     assert e.value.filename == f"{root}/secrets/loop"
 
 
+def test_a_link_that_appears_after_the_check_is_not_followed(
+    root: Path, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the links led to when they were checked is opened through no link."""
+    configmap(root / "secrets", "secrets.yaml", "a: b")
+    mounted(monkeypatch, root / "secrets")
+    real_path = os.path.realpath
+    file = root / "secrets/..2024/secrets.yaml"
+
+    def swapping(path: str) -> str:
+        real = real_path(path)
+        if real == str(file):
+            file.unlink()
+            file.symlink_to("/etc/passwd")
+        return real
+
+    monkeypatch.setattr(os.path, "realpath", swapping)
+    with pytest.raises(OSError, match="symbolic link"):
+        door.read(f"{root}/secrets/secrets.yaml")
+
+
 def test_links_are_not_followed_elsewhere(
     root: Path, door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
