@@ -1,7 +1,8 @@
-"""Further loggers and layouts: errors that are logged and not raised, silent ends, stuck ranks."""
+"""Loggers, collectors and layouts: errors that are logged, silent ends, stuck ranks, exports."""
 
 from __future__ import annotations
 
+from tests.incidents import collecting
 from tests.incidents.incident import Incident, Label, Process, alone, ranks
 
 _PEER = ["peer_lost", "child_failed", "unknown"]
@@ -42,6 +43,9 @@ def _with(job: list[Process], **env: str) -> list[Process]:
 
 
 _USER = ("user_code_error", "after_fix")
+_LATE_OR_LOST = ["nccl_timeout", "peer_lost", "unknown"]
+_LOST = ["unknown", "host_oom"]
+
 
 INCIDENTS: dict[str, Incident] = {
     "fleet-rich-compose": Incident(
@@ -131,5 +135,85 @@ INCIDENTS: dict[str, Incident] = {
               [*_LATE, "rendezvous_timeout"], untold=True),
         alone("python ray_fleet.py asleep 1", "driver"),
         limit_s=120,
+    ),
+    "journal-json-key": Incident(
+        Label("rank 1 of 3 raises KeyError; journalctl -o json of all hosts", *_USER, 1),
+        _fleet("1:key@9", 3, "hpc-{}", ON_ERROR="logged", LOGS="loguru"),
+        form="journal-json",
+    ),
+    "tagged-swallowed": Incident(
+        Label("rank 1 of 4 logs KeyError in one line and ends with 0; Fluentd's output", *_USER, 1,
+              ["peer_lost", "unknown"]),
+        _fleet("1:key@9", 4, "w-{}", LOGS="absl", ON_ERROR="swallowed"),
+        form="tagged",
+    ),
+    "tailed-segfault": Incident(
+        Label("rank 0 of 3 crashes with SIGSEGV under faulthandler; aws logs tail", "segfault",
+              "retry", 0, ["native_abort"]),
+        _fleet("0:segv@9", 3, "fleet-{}"),
+        form="tailed",
+    ),
+    "crew-code": Incident(
+        Label("worker 2 of 3 exits with 9 after an error; the launcher says so", "child_failed",
+              "retry", 2, ["user_code_error", "unknown", "peer_lost", "hang"]),
+        alone("python crew.py code 2"),
+        limit_s=40,
+    ),
+    "agents-exit-stern": Incident(
+        Label("rank 2 of 4 raises ValueError; the agents' own logs only", *_USER, 2,
+              ["child_failed", "input_data_error"]),
+        _agents("--redirects 3 --log-dir logs", "2:value"),
+        form="stern",
+        limit_s=120,
+    ),
+    "late-start-stamped": Incident(
+        Label("rank 2 of 3 reads an index and does not join; the others wait for 20 s",
+              "rendezvous_timeout", "retry", 2, ["hang", *_LATE_OR_LOST]),
+        _fleet("2:late-start", 3, WAIT_S="20"),
+        form="stamped",
+        limit_s=40,
+    ),
+    "parallel-killed": Incident(
+        Label("rank 2 of 4 is killed; GNU parallel's tags", "peer_lost", "retry", 2, _LOST),
+        _fleet("2:kill@9", 4, LOGS="clock"),
+        form="parallel",
+    ),
+    "csv-segfault": Incident(
+        Label("rank 0 of 3 crashes with SIGSEGV under faulthandler; an export as CSV", "segfault",
+              "retry", 0, ["native_abort"]),
+        _fleet("0:segv@9", 3, "run-7-{}"),
+        form="csv",
+        collect=collecting.renamed({"export.csv": "export.txt"}),
+    ),
+    "logfmt-value": Incident(
+        Label("rank 2 of 3 raises ValueError; lines in logfmt", *_USER, 2, ["input_data_error"]),
+        _fleet("2:value@9", 3, "fleet-{}", LOGS="absl", ON_ERROR="logged"),
+        form="logfmt",
+    ),
+    "ci-asleep": Incident(
+        Label("rank 1 of 3 waits in its own code; the others time out after 15 s; a CI server's log",
+              "hang", "retry", 1, _LATE_OR_LOST),
+        _fleet("1:asleep@9", 3, "worker-{}", WAIT_S="15"),
+        form="ci",
+        limit_s=30,
+    ),
+    "pm2-zero": Incident(
+        Label("rank 2 of 3 raises ZeroDivisionError; PM2's output", *_USER, 2),
+        _fleet("2:zero@9", 3, LOGS="bare", ON_ERROR="logged"),
+        form="pm2",
+    ),
+    "folded-attribute": Incident(
+        Label("rank 0 of 3 raises AttributeError; dshbak's blocks", *_USER, 0),
+        _fleet("0:attribute@9", 3, ON_ERROR="logged"),
+        collect=collecting.in_turn(
+            collecting.renamed({f"worker-{r}.log": f"gpu-{r}" for r in range(3)}),
+            collecting.under_headers("all.txt", "----------------\n{}\n----------------\n"),
+        ),
+    ),
+    "warehouse-honcho": Incident(
+        Label("worker 2 of 4 is killed; the server meets EOF; honcho's output", "peer_lost", "retry",
+              2, _LOST),
+        _warehouse("2:kill@12", 4),
+        form="honcho",
     ),
 }  # fmt: skip
