@@ -194,7 +194,7 @@ def test_orphan_storm(under: Under, init: str, waits_for_ever: dict[str, str]) -
 def test_escaped(under: Under, init: str) -> None:
     """What left the session is told before the end; the two others leave it to the kernel's KILL."""
     daemon = "trap 'echo told; exit' TERM; echo daemon; while :; do sleep 0.05; done"
-    running = under(init, f'setsid bash -c "{daemon}" & trap "exit 6" TERM; wait')
+    running = under(init, f'trap "exit 6" TERM; setsid bash -c "{daemon}" & wait')
     running.line("daemon")
     running.signal(signal.SIGTERM)
     assert running.end() == 6
