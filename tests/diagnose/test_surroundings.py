@@ -99,26 +99,6 @@ def test_a_program_that_goes_on(text: str, klass: str, table: Table) -> None:
     assert diagnose([Log(text.encode())], table).klass == klass
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        (
-            "srun: error: n1: tasks 1,3: Exited with exit code 1",
-            "srun: Terminating job step 7.1",
-            "slurmstepd: error: *** STEP 7.1 ON n1 CANCELLED AT 2026-06-15T10:05:43 ***",
-        ),
-        (
-            "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
-            "srun: error: n1: tasks 0,2-3: Killed",
-            "srun: error: n1: task 1: Exited with exit code 1",
-        ),
-    ],
-)
-def test_a_step_that_ends_because_a_task_failed(lines: tuple[str, ...], table: Table) -> None:
-    """A launcher stops or kills the other tasks; nobody cancelled the job, and no memory was short."""
-    assert diagnose([Log("\n".join(lines).encode())], table).klass == "child_failed"
-
-
 _LOGGED = (
     "2026-01-02 10:00:00,000 - plugins - ERROR - cannot set up the plugin\nTraceback (most recent call last):\n"
     '  File "/opt/x/site-packages/plugins/core.py", line 31, in load\n    self.open()\n'
@@ -130,7 +110,6 @@ _USUAL = "".join(f"2026-01-02 10:00:0{n},000 - main - INFO - part {n} is built\n
 @pytest.mark.parametrize(
     ("text", "klass"),
     [
-        (_LOGGED + _USUAL + _KEY, "user_code_error"),
         (_LOGGED + _KEY, "disk_full"),
         (_LOGGED + _USUAL, "disk_full"),
         (_LOGGED + _USUAL + "srun: error: n1: task 0: Exited with exit code 1\n", "disk_full"),

@@ -211,15 +211,6 @@ def test_what_ray_guesses_is_no_evidence(table: Table) -> None:
         assert not {"host_oom", "segfault"} & {klass for klass, _ in found.alternatives}
 
 
-def test_what_could_not_be_fetched_is_missing_afterwards(table: Table) -> None:
-    """The network is the cause, and a retry may help; a file that was missing before is another."""
-    failed = "curl: (28) Failed to connect to mirror.example.com port 443: Connection timed out\n"
-    missing = f"{TRACE}FileNotFoundError: [Errno 2] No such file or directory: '/data/w.bin'\n"
-    assert said(failed + missing, table).klass == "network_unreachable"
-    assert said(missing + failed, table).klass == "file_not_found"
-    assert said(f"{failed}retrying in 5 s\n{missing}", table).klass == "file_not_found"
-
-
 def test_a_program_loses_its_terminal_while_it_is_stopped(table: Table) -> None:
     """An I/O error after the time limit is a consequence; before it, the storage is the cause."""
     stop = "salloc: Job 7 has exceeded its time limit and its allocation has been revoked.\n"
