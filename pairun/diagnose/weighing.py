@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from pairun.diagnose.circumstances import Circumstances, clues
 from pairun.diagnose.classes import EXIT_CODES, UNKNOWN
-from pairun.diagnose.cleanstops import with_clean_stop
 from pairun.diagnose.diagnosis import (
     FORBIDDING,
     FORBIDS,
@@ -24,10 +23,10 @@ from pairun.diagnose.diagnosis import (
 )
 from pairun.diagnose.facts.fact import Fact
 from pairun.diagnose.findings import Findings, findings_in
-from pairun.diagnose.hits import CERTAIN, Hit
+from pairun.diagnose.hits import CERTAIN, SHELL_CLASSES, Hit
 from pairun.diagnose.lines import Log
 from pairun.diagnose.searchlimit import Clock, SearchLimit
-from pairun.diagnose.shelllines import judged_by_end
+from pairun.diagnose.surroundings import is_shells
 from pairun.diagnose.table import Table
 from pairun.diagnose.undecided import undecided
 
@@ -39,6 +38,9 @@ ADVISED = 60
 
 BY_CODE = "exit code"
 """The source of a diagnosis that is based on an exit code alone."""
+
+_NO_COMMAND, _STOPS = 127, frozenset((129, 130, 143))
+"""Exit codes of a missing command, and of processes that SIGHUP, SIGINT and SIGTERM end."""
 
 _FAILED_FOR_SURE = 32
 """The minimum weight that names a class if the exit code shows a failure."""
@@ -70,13 +72,15 @@ def diagnose(
     failed = facts.exit_code not in (None, 0)
     findings = [findings_in(log, table, limit, failed=failed) for log in logs]
     diagnosis = _verdict(findings, table, facts)
-    return with_clean_stop(diagnosis, logs)._replace(
-        attempts=max((len(each.attempts) for each in findings), default=1) or 1
-    )
+    attempts = max((len(each.attempts) for each in findings), default=1) or 1
+    return diagnosis._replace(attempts=attempts)
 
 
 def _verdict(findings: Sequence[Findings], table: Table, facts: Circumstances) -> Diagnosis:
-    hits = [judged_by_end(hit, facts) for each in findings for hit in each.hits]
+    hits = [hit for each in findings for hit in each.hits]
+    if facts.exit_code in _STOPS or (facts.stopped and facts.exit_code != _NO_COMMAND):
+        # the shell went on until something stopped the job
+        hits = [h for h in hits if h.rule.klass not in SHELL_CLASSES or not is_shells(h.line)]
     hits.sort(key=lambda h: -h.score)
     reported = [Place(fact, each.log) for each in findings for fact in each.facts]
     reported.sort(key=lambda p: -p.fact.weight)

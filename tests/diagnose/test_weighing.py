@@ -749,22 +749,6 @@ def test_a_missing_command_at_the_end_is_the_cause(after: str, table: Table) -> 
         assert said(text, table, exit_code=code).klass == "command_not_found"
 
 
-@pytest.mark.parametrize("shell", ["bash: line 1", "/usr/local/pai/runtime.d/x.sh: line 3"])
-def test_a_redirection_to_a_missing_folder_is_no_missing_program(shell: str, table: Table) -> None:
-    """A shell reports both in the same words; only exit code 127 is that of a missing program."""
-    text = f"step 3\n{shell}: /nonexistent/dir/ck: No such file or directory\n"
-    found = said(text, table, exit_code=1)
-    assert found.klass == "file_not_found"
-    assert found.headline == "a file or a folder is missing: '/nonexistent/dir/ck'"
-    assert said(text, table, exit_code=127).klass == "command_not_found"
-    assert said(text, table).klass == "command_not_found"
-    assert said(text.replace("/ck:", "/ck.new:"), table).klass == "file_not_found"
-    program = text.replace("/dir/", "/bin/")
-    assert said(program, table, exit_code=1).klass == "command_not_found"
-    replaced = f"{text}make: *** [train] Error 127\n"
-    assert said(replaced, table, exit_code=2).klass == "command_not_found"
-
-
 @pytest.mark.parametrize(
     ("facts", "klass"),
     [
