@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,19 +10,20 @@ from typing import NamedTuple
 from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE, UNKNOWN
-from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_line
+from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_line, of_reported
+from pairun.diagnose.facts.kernel import KERNEL
+from pairun.diagnose.lines import Log, parse
 from pairun.diagnose.surroundings import Surroundings
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import BY_CODE, diagnose
 from pairun.incident.collectives import RankState, states_in
 from pairun.incident.differences import Difference, differences_in
-from pairun.incident.kernellog import KernelReport, kernel_reports, pids_in
 from pairun.incident.losses import loss_after, loss_before
 from pairun.incident.numbered import NumberedLog
 from pairun.incident.progress import Progress, progress_in, step_times
-from pairun.incident.stacks import Stack, last_stack
+from pairun.incident.stacks import Stack, last_stack, pids_in
 from pairun.incident.testimony import Testimony, expected_ranks, testimonies
-from pairun.incident.times import Moment, last_moment, moment_of_failure
+from pairun.incident.times import Moment, last_moment, moment_near, moment_of_failure
 from pairun.incident.waitingplaces import WaitingPlace, waiting_place
 from pairun.incident.writers import Writer
 
@@ -29,6 +31,17 @@ CHILD_FAILED = "child_failed"
 """The class of a launcher that only reports a failed rank."""
 
 _TAIL_LINES = 5
+_OF_KERNEL = re.compile(
+    rb"(?m)^[^\n]{0,200}(?:oom-kill:|Killed process \d|NVRM: Xid|blocked for more than|Memory failure:)[^\n]*"
+)
+_MAX_REPORTS = 64
+
+
+class KernelReport(NamedTuple):
+    """What the kernel reports about a process or a GPU, and when, if that is known."""
+
+    diagnosis: Diagnosis
+    at: Moment | None
 
 
 class Finding(NamedTuple):
@@ -52,7 +65,7 @@ class Finding(NamedTuple):
         tail: its last lines.
         lines: the numbers of its first and its last line.
         pids: process numbers of ranks that it prints, each with the rank.
-        kernel: what a kernel reports in it about processes.
+        kernel: what a kernel reports in it about processes and GPUs.
         loss_before: the lost peer during whose handling the deciding exception was raised.
         loss_after: the lost peer that ends the log, which continued after the deciding line.
         differences: its reports on ranks whose collectives differ.
@@ -138,7 +151,7 @@ def finding_of(
         tail=tuple(of_line(log, each) for each in log.tail(_TAIL_LINES)),
         lines=(log.number(0), log.number(max(0, len(log.data.rstrip()) - 1))),
         pids=pids_in(log, writer.rank),
-        kernel=kernel_reports(log) if writer.rank is None else (),
+        kernel=_kernel_reports(log) if writer.rank is None else (),
         loss_before=loss_before(log, at, table, deadline_s) if is_cause else None,
         loss_after=loss_after(log, at, table, deadline_s) if is_cause else None,
         differences=differences_in(log),
@@ -150,3 +163,16 @@ def _line_of(diagnosis: Diagnosis) -> int:
     if diagnosis.klass in (NONE, UNKNOWN):
         return 0
     return next((e.line for e in diagnosis.evidence if e.line), 0)
+
+
+def _kernel_reports(log: Log) -> tuple[KernelReport, ...]:
+    """The first of what a kernel's log reports about processes and GPUs."""
+    reports: list[KernelReport] = []
+    words = (b"oom-kill:", b"Killed process", b"Xid", b"blocked for more than", b"Memory failure:")
+    for match in _OF_KERNEL.finditer(log.data) if any(word in log.data for word in words) else ():
+        line = parse(match.start(), match[0])
+        fact = max(KERNEL.read(line, log) or (), key=lambda f: f.weight, default=None)
+        if fact is not None and len(reports) < _MAX_REPORTS:
+            at = moment_near(log.data, match.start())
+            reports.append(KernelReport(of_reported(fact, of_line(log, line)), at))
+    return tuple(reports)

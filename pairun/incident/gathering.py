@@ -25,7 +25,6 @@ from pairun.incident.describedpods import described_pods
 from pairun.incident.findings import Finding, finding_of
 from pairun.incident.flightrecorder import is_dump, read_dump
 from pairun.incident.history import Attempt, attempt_of
-from pairun.incident.kernelfindings import with_kernel
 from pairun.incident.numbered import NumberedLog
 from pairun.incident.numberednames import ranks_by_name, ranks_on_nodes
 from pairun.incident.ownreports import diagnosis_of_task
@@ -102,7 +101,7 @@ def gather(
     findings = tuple(with_ranks(with_owners([f for r in results for f in r.findings])))
     objects = tuple(o for r in results for o in r.objects)
     return Gathered(
-        findings=tuple(with_objects(with_kernel(findings, objects), objects, table, deadline_s)),
+        findings=tuple(with_objects(findings, objects, table, deadline_s)),
         objects=objects,
         wholes=tuple(f for r in results for f in r.wholes),
         states=tuple(s for r in results for s in r.states),

@@ -46,8 +46,7 @@ def _owned(
     if len(owners) != 1:
         return finding
     (writer,) = owners.values()
-    own = tuple((pid, writer.rank) for pid in pids if writer.rank is not None)
-    return finding._replace(writer=writer, pids=own)
+    return finding._replace(writer=writer)
 
 
 def _by_name(mine: set[str], of_ranks: Sequence[Finding]) -> dict[str, Writer]:

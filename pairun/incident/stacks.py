@@ -28,6 +28,12 @@ _FRAME = re.compile(
 _PROCESS = re.compile(rb"(?m)^Process (\d{1,8}): ")
 """How py-spy begins the dump of a process; with ``--subprocesses``, first that of the parent."""
 
+_RANKS_PID = re.compile(rb"\blocal_rank: (?P<rank>\d{1,6}) \(pid: (?P<pid>\d{1,8})\)")
+_OWN_PID = re.compile(
+    rb"(?m)^\S{1,64}:(\d{1,8}):\d{1,8} \[\d+\] NCCL |\b[Pp][Ii][Dd][ =:]{1,2}(\d{2,8})\b"
+)
+_HEAD_BYTES = 1 << 16
+
 _MAIN = "<module>"
 _CRASHED = "Fatal Python error"
 _PACKAGES = re.compile(
@@ -144,3 +150,18 @@ def _is_library(frame: Frame) -> bool:
     if frame.is_library or _PACKAGES.match(frame.file):
         return True
     return "/" not in frame.file and frame.file.removesuffix(".py") in sys.stdlib_module_names
+
+
+def pids_in(log: Log, rank: int | None) -> tuple[tuple[int, int], ...]:
+    """The process numbers of ranks that a log prints: the number and the rank.
+
+    Args:
+        log: of a rank, or of a launcher.
+        rank: of its writer; None for a launcher.
+    """
+    if rank is None:
+        if b"local_rank: " not in log.data:
+            return ()
+        return tuple((int(m["pid"]), int(m["rank"])) for m in _RANKS_PID.finditer(log.data))
+    own = {each for pair in _OWN_PID.findall(log.data[:_HEAD_BYTES]) for each in pair if each}
+    return ((int(own.pop()), rank),) if len(own) == 1 else ()

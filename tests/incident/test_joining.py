@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.table import Table
 from pairun.incident.attempts import answer
 from pairun.incident.telling import incident_data, incident_lines
@@ -413,19 +412,3 @@ def test_a_rank_that_ended_without_a_reason_is_named(tmp_path: Path, table: Tabl
     incident = incident_of(write(tmp_path, {"job.log": text}), table)
     assert incident.first is not None
     assert incident.first.rank == 2
-
-
-def test_one_log_of_several_processes_ends_with_a_server_s_shutdown(
-    tmp_path: Path, table: Table
-) -> None:
-    """The exit code says that it was stopped; the log of all processes says how it ended."""
-    text = (
-        "".join(f"(Worker_TP{n} pid={300 + n}) INFO 11-21 03:00:00 ready\n" for n in range(2)) * 9
-    )
-    text += "(APIServer pid=1) INFO:     Application shutdown complete.\n"
-    files = files_in([str(write(tmp_path, {"vllm.log": text}))])
-    incident = answer(files, table, 60, Circumstances(exit_code=143)).incident
-    assert incident is not None
-    assert incident.diagnosis.klass == "terminated_sigterm"
-    assert incident_lines(incident)[0].startswith("the server was stopped from outside, and shut d")
-    assert incident.diagnosis.evidence[0].line == 19

@@ -52,20 +52,3 @@ def test_stacks_are_those_of_the_rank_on_the_host(
     assert incident.decided_by == (
         "rank 2 waits at train.py:112 (fetch), the others at train.py:131 (synchronize)"
     )
-
-
-def test_what_the_kernel_says_of_a_child_is_its_ranks(tmp_path: Path, table: Table) -> None:
-    """The dump shows that the blocked process belongs to rank 1."""
-    files = {f"rank{n}_{HOSTS[n]}.log": RUNNING for n in range(3)}
-    files |= {
-        f"pyspy/{HOSTS[n]}-{4000 + 10 * n}.txt": stacks(
-            4000 + 10 * n, 112 if n == 1 else 131, "get"
-        )
-        for n in range(3)
-    }
-    files["dmesg/beta.txt"] = (
-        "[ 9120.100000] INFO: task python:4011 blocked for more than 120 seconds.\n"
-    )
-    incident = incident_of(write(tmp_path, files), table)
-    assert incident.first is not None
-    assert (incident.first.rank, incident.diagnosis.klass) == (1, "node_stuck")
