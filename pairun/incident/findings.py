@@ -17,7 +17,6 @@ from pairun.diagnose.surroundings import Surroundings
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import BY_CODE, diagnose
 from pairun.incident.collectives import RankState, states_in
-from pairun.incident.differences import Difference, differences_in
 from pairun.incident.losses import loss_after, loss_before
 from pairun.incident.numbered import NumberedLog
 from pairun.incident.progress import Progress, progress_in, step_times
@@ -68,7 +67,6 @@ class Finding(NamedTuple):
         kernel: what a kernel reports in it about processes and GPUs.
         loss_before: the lost peer during whose handling the deciding exception was raised.
         loss_after: the lost peer that ends the log, which continued after the deciding line.
-        differences: its reports on ranks whose collectives differ.
     """
 
     writer: Writer
@@ -91,7 +89,6 @@ class Finding(NamedTuple):
     kernel: tuple[KernelReport, ...] = ()
     loss_before: Diagnosis | None = None
     loss_after: Diagnosis | None = None
-    differences: Sequence[Difference] = ()
 
     @property
     def is_cause(self) -> bool:
@@ -154,7 +151,6 @@ def finding_of(
         kernel=_kernel_reports(log) if writer.rank is None else (),
         loss_before=loss_before(log, at, table, deadline_s) if is_cause else None,
         loss_after=loss_after(log, at, table, deadline_s) if is_cause else None,
-        differences=differences_in(log),
     )
 
 

@@ -6,8 +6,8 @@ waited for or was connected to (`is_loss`); where it hangs (`Member.stack`); or 
 (`Testimony`, `Stall`). The proofs, strongest first:
 
 1. A rank with a cause comes before ranks with losses. What a rank shows that is no more than a
-   hang or a failed connection is a cause only if no other rank is busy elsewhere, or quiet. Of ranks
-   that report different collectives, the one that all others name.
+   hang or a failed connection is a cause only if no other rank is busy elsewhere, or quiet. Ranks
+   that report different collectives name no first one.
 2. Of several causes the earliest counts, if their clocks were compared. Close times on different
    hosts have no order; then the rank that the launcher saw fail first counts.
 3. Without a cause: the rank whose stack differs while the others wait for it; a rank that a launcher
@@ -36,8 +36,6 @@ from pairun.incident.absence import (
 )
 from pairun.incident.clocks import Clocks
 from pairun.incident.collectives import Stall
-from pairun.incident.differences import RULE as DIFFERENT
-from pairun.incident.differences import differing_rank
 from pairun.incident.findings import CHILD_FAILED
 from pairun.incident.members import Member
 from pairun.incident.otherlogs import against_others
@@ -55,6 +53,9 @@ HANG = "hang"
 
 OF_ALL_RANKS = frozenset(("node_stuck", "terminated_sigterm"))
 """Classes of what stops all ranks at once: none of them fails first."""
+
+_DIFFERENT = "collectives-differ"
+"""The rule for what each rank reports when one enters another collective: it does not show which."""
 
 _ABORTED = 134
 MAY_FOLLOW = frozenset(("network_unreachable", "nccl_system_error", "native_abort"))
@@ -85,7 +86,7 @@ def first_member(
         fact for people.
     """
     causes = [m for m in members if m.is_cause and not m.launcher]
-    differing = [m for m in causes if m.diagnosis.rule == DIFFERENT]
+    differing = [m for m in causes if m.diagnosis.rule == _DIFFERENT]
     causes = [m for m in causes if m not in differing]
     if all(m.diagnosis.klass == HANG for m in causes):
         stacks = {m.label: m.stack for m in members if not m.launcher and m.stack is not None}
@@ -103,7 +104,7 @@ def first_member(
     if solid:
         return _first_cause(solid, members, said, clocks)
     if differing:
-        return _odd_in_collective(differing, members)
+        return None, differing[0].diagnosis, ""
     for each in said:
         died = each.kind == ENDED and each.exit_code not in (None, *_OWN_ENDINGS)
         if died:
@@ -157,18 +158,6 @@ def first_member(
     if len(waiting) == 1 and len(ranks) == 1:
         return waiting[0], None, "it is the only log with a failure"
     return None, None, ""
-
-
-def _odd_in_collective(
-    differing: Sequence[Member], members: Sequence[Member]
-) -> tuple[Member | None, Diagnosis | None, str]:
-    """The rank whose collective differs from the others', if they agree; else nobody."""
-    odd = differing_rank(d for m in members for f in m.findings for d in f.differences)
-    if odd is None:
-        return None, None, ""
-    member = next((m for m in members if m.rank == odd), Member.unseen(odd))
-    own = member if member in differing else differing[0]
-    return member, own.diagnosis, f"the other ranks report that rank {odd}'s collective differs"
 
 
 def _gone_before(
