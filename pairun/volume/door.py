@@ -50,8 +50,9 @@ class Door(Folder):
                 os.stat(name, dir_fd=folder, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return False
-        except OSError:
-            return True  # something is in the way
+        except OSError as e:
+            # Something is in the way; who prepares the volume reports what is wrong with its root.
+            return e.filename != self._place
         return True
 
     def open(self, path: str) -> BufferedReader:

@@ -60,8 +60,11 @@ def check(event: str, args: tuple[object, ...], frame: FrameType | None) -> None
     paths = [args[n] for n in EVENTS[event]]
     flags = args[2] if event == "open" else 0
     if isinstance(flags, int) and flags & os.O_DIRECTORY and not flags & os.O_NOFOLLOW:
-        # It leads to what a link at its end points to.
-        paths = [os.path.realpath(p) if isinstance(p, str | bytes) else p for p in paths]
+        # It leads to what a link at its end points to; a descriptor's name is no link of others.
+        paths = [
+            os.path.realpath(p) if isinstance(p, str) and not p.startswith("/proc/self/fd/") else p
+            for p in paths
+        ]
     if is_allowed(frame) or not any(map(is_on_volume, paths)):
         return
     lines: list[str] = []
