@@ -23,7 +23,6 @@ OWN = {
     "pairun/cli/summary.py": "PID 1 wrote it to an inherited descriptor",
     "pairun/cli/tasks.py": "PID 1 wrote it to an inherited descriptor",
     "pairun/init/eventsender.py": "the process that started this one wrote it to a pipe",
-    "pairun/diagnose/classifier.py": "a file of the package",
     "pairun/playbook/podkeys.py": "a value of this process",
     "pairun/playbook/podschema.py": "a file of the package",
     "modules/openpai_plugin/library/plugins/plugin_utils.py": "a plugin's Python, without pairun; the module wrote it",
