@@ -52,7 +52,7 @@ class Door(Folder):
             return False
         except OSError as e:
             # Something is in the way; who prepares the volume reports what is wrong with its root.
-            return e.filename != self._place
+            return bool(e.filename != self._place)
         return True
 
     def open(self, path: str) -> BufferedReader:
