@@ -9,9 +9,17 @@ from pairun.diagnose.facts.fact import Fact
 from pairun.diagnose.facts.reading import facts_of
 from pairun.diagnose.hits import CERTAIN, FIRM, SHELL_CLASSES, Hit, HitSearch, echoes
 from pairun.diagnose.lines import Log, parse
-from pairun.diagnose.recurrences import recurrences
 from pairun.diagnose.searchlimit import SearchLimit
-from pairun.diagnose.segments import Mark, Segment, cut, mark_of, phases, relaunches, setbacks
+from pairun.diagnose.segments import (
+    Mark,
+    Segment,
+    cut,
+    mark_of,
+    phases,
+    recurrences,
+    relaunches,
+    setbacks,
+)
 from pairun.diagnose.surroundings import is_answered, is_programs_exception, is_shells
 from pairun.diagnose.table import Table
 

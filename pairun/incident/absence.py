@@ -13,9 +13,8 @@ from pairun.diagnose.classes import UNKNOWN
 from pairun.diagnose.facts.fact import KUBERNETES
 from pairun.incident.clocks import Clocks
 from pairun.incident.findings import CHILD_FAILED, Finding
-from pairun.incident.labels import named
 from pairun.incident.members import Member
-from pairun.incident.otherlogs import reports_of
+from pairun.incident.otherlogs import named, reports_of
 
 _TIMEOUTS = frozenset(("nccl_timeout", "rendezvous_timeout"))
 _NETWORK = frozenset(("network_unreachable", "nccl_system_error"))

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pairun.diagnose.lines import Log
-from pairun.incident.linesearch import matches_near
 
 DEFAULT_GROUP = "0"
 
@@ -176,3 +175,20 @@ def _named(ranks: Sequence[int]) -> str:
 
 def _group(match: re.Match[bytes]) -> str:
     return (match["group"] or DEFAULT_GROUP.encode()).decode("ascii", "replace")
+
+
+def matches_near(pattern: re.Pattern[bytes], word: bytes, data: bytes) -> Iterator[re.Match[bytes]]:
+    """The matches of an expression in the lines that contain a word.
+
+    Args:
+        pattern: matches within one line; each match contains the word.
+        word: the word.
+        data: the log.
+    """
+    at = data.find(word)
+    while at >= 0:
+        start = data.rfind(b"\n", 0, at) + 1
+        end = data.find(b"\n", at)
+        end = len(data) if end < 0 else end
+        yield from pattern.finditer(data, start, end)
+        at = data.find(word, end)

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 
 from pairun.base.foreignjson import parse_record
 from pairun.incident.columns import Writers, writers_of
-from pairun.incident.columnvalues import Column, Entry
+from pairun.incident.columnvalues import Column, Entry, are_names
 from pairun.incident.layouts import prefixes_of, with_names
 from pairun.incident.numbered import NumberedLog, Runs
 from pairun.incident.records import MESSAGES, numbers, one_each_line
-from pairun.incident.sections import with_sections
 
 _HEAD_BYTES = 1 << 16
 _CRI = re.compile(
@@ -54,6 +53,11 @@ _MAX_EPOCH_S = 1e10
 _DOCKER = {"log", "stream", "time"}
 _NAME = re.compile(r"[\w./-]{1,253}")
 _NUMBER = re.compile(r"\d+")
+
+_SECTION = re.compile(
+    rb"(?m)^(?:==> (?P<file>[^\n]{1,200}) <==|-{8,}\n(?P<host>[\w.-]{1,100})\n-{8,})$"
+)
+_ENDING = re.compile(r"\.(?:log|txt|out|err|stdout|stderr)$")
 
 
 def decoded(log: NumberedLog) -> NumberedLog:
@@ -295,3 +299,30 @@ def _whole_lines(log: NumberedLog) -> NumberedLog:
             runs.add(number_of(index))
         partial = is_cri and words[2] == b"P"
     return NumberedLog(b"\n".join(lines), log.name, runs.runs)
+
+
+def with_sections(log: NumberedLog) -> NumberedLog:
+    """A log whose lines name the section in which they are; itself if it has no sections.
+
+    ``tail`` and ``head`` print ``==> FILE <==``; dshbak and ``clush -b`` print the host between two rules.
+    """
+    if b"==> " not in log.data and b"--------\n" not in log.data:
+        return log
+    headers = [(match, _section_name(match)) for match in _SECTION.finditer(log.data)]
+    if not are_names(dict.fromkeys((name for _, name in headers), 2)):
+        return log
+    shown = [log.data[: headers[0][0].start()]]
+    ends = [match.start() for match, _ in headers[1:]] + [len(log.data)]
+    for (match, name), end in zip(headers, ends, strict=True):
+        prefix = b"[pod/%s/main] " % name.encode()
+        blank = b"\n" * match[0].count(b"\n")
+        text = log.data[match.end() : end]
+        lines = [prefix + line if line.strip() else line for line in text.split(b"\n")]
+        shown.append(blank + b"\n".join(lines))
+    return NumberedLog(b"".join(shown), log.name, log.runs, log)
+
+
+def _section_name(match: re.Match[bytes]) -> str:
+    """The name of a section's writer: of its host, or of its file without folder and ending."""
+    name = (match["host"] or match["file"].rpartition(b"/")[2]).decode("ascii", "replace")
+    return re.sub(r"[^\w.-]", "-", _ENDING.sub("", name))

@@ -17,7 +17,6 @@ from pairun.diagnose.surroundings import Surroundings
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import BY_CODE, diagnose
 from pairun.incident.collectives import RankState, states_in
-from pairun.incident.losses import loss_after, loss_before
 from pairun.incident.numbered import NumberedLog
 from pairun.incident.progress import Progress, progress_in, step_times
 from pairun.incident.stacks import Stack, last_stack, pids_in
@@ -34,6 +33,14 @@ _OF_KERNEL = re.compile(
     rb"(?m)^[^\n]{0,200}(?:oom-kill:|Killed process \d|NVRM: Xid|blocked for more than|Memory failure:)[^\n]*"
 )
 _MAX_REPORTS = 64
+
+_CHAIN = re.compile(
+    rb"During handling of the above exception, another exception occurred:"
+    rb"|The above exception was the direct cause of the following exception:"
+)
+_TRACEBACK = b"Traceback (most recent call last)"
+_NEAR_BYTES = 1 << 16
+_LOSSES = frozenset(("nccl_timeout", "peer_lost", "rendezvous_timeout"))
 
 
 class KernelReport(NamedTuple):
@@ -172,3 +179,53 @@ def _kernel_reports(log: Log) -> tuple[KernelReport, ...]:
             at = moment_near(log.data, match.start())
             reports.append(KernelReport(of_reported(fact, of_line(log, line)), at))
     return tuple(reports)
+
+
+def loss_before(log: Log, at: int, table: Table, deadline_s: float) -> Diagnosis | None:
+    """The lost peer during whose handling, as by an emergency checkpoint, a log's deciding exception was raised.
+
+    Args:
+        log: the log.
+        at: the offset of the deciding line.
+        table: the rules.
+        deadline_s: limit for this, in seconds of CPU time.
+
+    Returns:
+        The diagnosis of the exception before; None if there is none, or it is no lost peer.
+    """
+    start = max(0, at - _NEAR_BYTES)
+    chain = next(reversed(list(_CHAIN.finditer(log.data, start, max(at, 0)))), None)
+    if chain is None or log.data.count(_TRACEBACK, chain.end(), at) != 1:
+        return None
+    return _loss_in(log, max(0, chain.start() - _NEAR_BYTES), chain.start(), table, deadline_s)
+
+
+def loss_after(log: Log, at: int, table: Table, deadline_s: float) -> Diagnosis | None:
+    """The lost peer that ends a log which continued after its deciding line: that error was handled.
+
+    Args:
+        log: the log.
+        at: the offset of the deciding line.
+        table: the rules.
+        deadline_s: limit for this, in seconds of CPU time.
+    """
+    end = log.data.find(b"\n", at)
+    rest = log.data[end + 1 :] if end >= 0 else b""
+    if _TRACEBACK not in rest:
+        return None
+    size = len(log.data)
+    return _loss_in(log, max(end + 1, size - _NEAR_BYTES), size, table, deadline_s)
+
+
+def _loss_in(log: Log, start: int, end: int, table: Table, deadline_s: float) -> Diagnosis | None:
+    """The lost peer that a part of a log shows; None if it shows something else."""
+    part = Log(log.data[start:end], log.name)
+    diagnosis = diagnose([part], table, None, deadline_s, clock=time.process_time)
+    if diagnosis.klass not in _LOSSES:
+        return None
+    starts = [0, *(m.end() for m in re.finditer(rb"\n", part.data))]
+    evidence = tuple(
+        e._replace(line=log.number(start + starts[e.line - 1])) if e.line else e
+        for e in diagnosis.evidence
+    )
+    return diagnosis._replace(evidence=evidence)

@@ -33,8 +33,7 @@ from pairun.incident.podjournal import PodJournal, journal_of
 from pairun.incident.prefixes import split
 from pairun.incident.progress import progress_in
 from pairun.incident.reading import ArchiveError, read_file
-from pairun.incident.roles import with_ranks
-from pairun.incident.stackfiles import with_owners
+from pairun.incident.roles import with_owners, with_ranks
 from pairun.incident.walking import LogFile
 from pairun.incident.writers import writer_of
 from pairun.volume.progressfile import NAME as NOTED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, Evidence
 from pairun.diagnose.facts.slurm import SOURCE as SLURM
+from pairun.diagnose.lines import parse
 from pairun.diagnose.table import Table
 from pairun.diagnose.undecided import despite_success
 from pairun.diagnose.weighing import diagnose
@@ -21,7 +23,6 @@ from pairun.incident.findings import Finding
 from pairun.incident.firstmember import HANG, MAY_FOLLOW, SAME_ORDER, first_member, is_solid
 from pairun.incident.gathering import Gathered
 from pairun.incident.members import Member, members_of
-from pairun.incident.reconsidering import reconsidered
 from pairun.incident.spans import SKEW_S, first_delay
 
 _BY_EXIT_ONLY = frozenset(("host_oom", "terminated_sigterm"))
@@ -32,6 +33,8 @@ _STOPS_OF_ALL = frozenset(("cancelled_by_user", "time_limit"))
 """Stops from outside that reach all ranks at once."""
 
 _STOPPED, _SURE = "terminated_sigterm", 0.85
+
+_VALUE = re.compile(r"\d+")
 
 
 class Consequence(NamedTuple):
@@ -279,3 +282,39 @@ def _consequences(
         after_s = None if after_s is None else round(after_s, 3)
         consequences.append(Consequence(klass, group[0].diagnosis.headline, labels, after_s))
     return tuple(sorted(consequences, key=lambda c: -len(c.members)))
+
+
+def reconsidered(findings: Sequence[Finding]) -> list[Finding]:
+    """Correct the diagnoses of single logs by those of the others.
+
+    A line that most ranks print, and after which they wait for their peers, is an error that the
+    program handles.
+
+    Args:
+        findings: of all writers of a job.
+    """
+    if len(findings) < 2:
+        return list(findings)
+    handled = {_deciding(f) for f in findings if f.loss_after is not None}
+    ranks = sum(not f.writer.launcher for f in findings)
+    lines = Counter(_deciding(f) for f in findings if _deciding(f) in handled)
+    common = {line for line, count in lines.items() if count > 1 and 2 * count >= ranks}
+    return [_corrected(f, handled=_deciding(f) in common) for f in findings]
+
+
+def _corrected(finding: Finding, *, handled: bool) -> Finding:
+    if finding.loss_before is not None:
+        return finding._replace(diagnosis=finding.loss_before)
+    if not handled or is_consequence(finding.diagnosis):
+        return finding
+    kind = CLASSES[NONE]
+    nothing = Diagnosis(NONE, kind.fault, None, 0.7, kind.meaning, kind.advice, (), {}, (), "")
+    return finding._replace(diagnosis=finding.loss_after or nothing, at=finding.last)
+
+
+def _deciding(finding: Finding) -> str:
+    """The deciding line without its prefixes and numbers; empty for a log without a failure."""
+    diagnosis = finding.diagnosis
+    if diagnosis.klass in (NONE, UNKNOWN) or not diagnosis.evidence:
+        return ""
+    return _VALUE.sub("#", parse(0, diagnosis.evidence[0].text.encode()).text)

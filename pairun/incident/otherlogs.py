@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from pairun.diagnose.classes import NONE, UNKNOWN
 from pairun.diagnose.weighing import BY_CODE
 from pairun.incident.findings import CHILD_FAILED
-from pairun.incident.labels import named
 from pairun.incident.members import Member
 
 NO_OTHER_FAILURE = "no other log shows a failure"
@@ -65,3 +64,27 @@ def reports_of(members: Iterable[Member]) -> str:
         nouns.update(dict.fromkeys(_EXIT_CODES if by_code else _NOUNS[diagnosis.klass]))
     *most, last = nouns
     return f"{', '.join(most)} or {last}" if most else last
+
+
+def named(labels: Sequence[str]) -> str:
+    """Labels for a sentence: ranks as ranges, of others the first few."""
+    ranks = [
+        int(label[5:]) for label in labels if label.startswith("rank ") and label[5:].isdigit()
+    ]
+    if len(ranks) == len(labels):
+        word = "rank" if len(ranks) == 1 else "ranks"
+        return f"{word} {_ranges(ranks)}"
+    if len(labels) <= 4:
+        return ", ".join(labels)
+    return f"{', '.join(labels[:3])} and {len(labels) - 3} more"
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    ordered = sorted(numbers)
+    ranges: list[list[int]] = []
+    for number in ordered:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)

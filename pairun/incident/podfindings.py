@@ -8,7 +8,7 @@ is a report about the rank: the log explains it better.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from time import process_time
 
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
@@ -18,10 +18,10 @@ from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
 from pairun.incident.clusterobjects import ClusterObject
-from pairun.incident.ends import on_log_clock, zone_lag
 from pairun.incident.findings import CHILD_FAILED, Finding
 from pairun.incident.ownreports import diagnosis_in, diagnosis_of_task, failed_task_in
 from pairun.incident.podreports import PodReport, node_facts, pod_reports, trigger_of
+from pairun.incident.spans import SKEW_S
 from pairun.incident.testimony import ENDED, Testimony
 from pairun.incident.times import Moment, seconds_between
 from pairun.incident.writers import Writer
@@ -30,6 +30,9 @@ _SAME_S = 1.5
 """Pods' ends that differ by less have no order, in seconds: Kubernetes counts whole seconds."""
 
 _KILLED = (137, 143)
+
+_HOUR_S, _HALF_HOUR_S, _DAY_S = 3600, 1800, 86400
+_NEAR_S = 600
 
 
 def with_objects(
@@ -281,3 +284,38 @@ def _of_nodes(
             writer = writers[stuck[0].name]
         findings[node, fact.klass] = Finding(writer, each.file, diagnosis, bytes=1)
     return list(findings.values())
+
+
+def zone_lag(ends: Iterable[tuple[Moment, Moment]]) -> float | None:
+    """How far the clock of logs is behind that of exact times, in seconds.
+
+    A rank that logs until its end shows it.
+
+    Args:
+        ends: for each log of a job, the time of its last line, and the exact time of the end.
+
+    Returns:
+        A multiple of half an hour; None if no log shows it.
+    """
+    lags = [seconds_between(last, exact) + SKEW_S for last, exact in ends]
+    if any(0 <= lag < _HOUR_S for lag in lags):
+        return 0.0
+    shortest = min(lags, default=None)
+    if shortest is None or abs(shortest) > _DAY_S or shortest % _HALF_HOUR_S > _NEAR_S:
+        return None
+    return shortest // _HALF_HOUR_S * _HALF_HOUR_S
+
+
+def on_log_clock(last: Moment, exact: Moment, lag_s: float | None) -> Moment:
+    """The time of an end on the clock of a log; the log's last line if the clocks do not compare.
+
+    The last line of a killed process may be much older than its end, and may be in another zone.
+
+    Args:
+        last: of the log.
+        exact: when its writer ended.
+        lag_s: how far the log's clock is behind, in seconds; None if unknown.
+    """
+    if lag_s is None:
+        return last
+    return last._replace(at=last.at + max(0.0, seconds_between(last, exact) - lag_s))

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pairun.incident.linesearch import last_match
 from pairun.incident.times import Moment, moment_near
 
 _TAIL_BYTES = 1 << 18
@@ -20,6 +19,9 @@ _EPOCH = re.compile(rb"(?i)(?<![a-z_.-])epoch['\"]?\]?\W{0,3}(?P<epoch>\d{1,7})(
 _CHECKPOINT = re.compile(
     rb"(?i)(?:sav(?:ed|ing)|wr(?:ote|iting)|stor(?:ed|ing))\b[^\n\r]{0,80}?(?:checkpoint|ckpt|snapshot)[^\n\r]{0,160}"
 )
+
+_PIECE_BYTES = 1 << 12
+"""How many bytes the first step of a search from the end covers; each step has four times as many."""
 
 
 class Progress(NamedTuple):
@@ -79,3 +81,20 @@ def _last_steps(data: bytes) -> Iterator[tuple[int, int]]:
         (offset + m.start(), int(m["step"] or m["bar"])) for m in _STEP.finditer(data[offset:])
     ]
     yield from reversed(matches[-_MAX_STEPS:])
+
+
+def last_match(pattern: re.Pattern[bytes], data: bytes) -> re.Match[bytes] | None:
+    """The last match of an expression that matches within one line; searches from the end.
+
+    Args:
+        pattern: the expression.
+        data: the log.
+    """
+    end, size = len(data), _PIECE_BYTES
+    while end > 0:
+        start = data.rfind(b"\n", 0, max(0, end - size)) + 1
+        matches = list(pattern.finditer(data, start, end))
+        if matches:
+            return matches[-1]
+        end, size = start, 4 * size
+    return None

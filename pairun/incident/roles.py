@@ -10,10 +10,12 @@ Source: Kubeflow Trainer 1, ``pkg/controller.v1/pytorch/envvar.go``.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from pairun.incident.findings import Finding
 from pairun.incident.numberednames import numbers_of_hosts
+from pairun.incident.writers import Writer
 
 _LEADS = ("master", "chief")
 _FOLLOWER = "worker"
@@ -23,6 +25,10 @@ _MOST_EACH = 64
 
 _ADDRESS = re.compile(r"(?:^|-)\d{1,3}-\d{1,3}-\d{1,3}$")
 """How the name of a host begins whose last number is that of its address, such as ``ip-10-0-3-117``."""
+
+_PARTS = re.compile(r"[^A-Za-z0-9]+")
+_LEAST = 2
+"""The length of the shortest part of a name that identifies a host."""
 
 
 def with_ranks(findings: Sequence[Finding]) -> list[Finding]:
@@ -106,3 +112,55 @@ def _moved(finding: Finding, offset: int) -> Finding:
     if not offset or writer.is_stated or writer.number is None:
         return finding
     return finding._replace(writer=writer.ranked(writer.number + offset))
+
+
+def with_owners(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, those of stacks with the rank whose stacks they are, if exactly one fits.
+
+    ``py-spy dump`` does not know the rank, so people name such a file by the host or the process.
+
+    Args:
+        findings: of all files of a job.
+    """
+    ranks = {pid: rank for finding in findings for pid, rank in finding.pids}
+    of_ranks = [f for f in findings if f.writer.rank is not None and not f.writer.launcher]
+    parts = Counter(part for f in findings if _is_stacks(f) for part in _parts_of(f))
+    common = {part for part, count in parts.items() if count > 1}
+    return [_owned(f, of_ranks, ranks, common) if _is_stacks(f) else f for f in findings]
+
+
+def _is_stacks(finding: Finding) -> bool:
+    """Whether a file is a dump of stacks, and shows no rank."""
+    return finding.stack is not None and bool(finding.stack.pids) and finding.writer.rank is None
+
+
+def _owned(
+    finding: Finding, of_ranks: Sequence[Finding], ranks: Mapping[int, int], common: set[str]
+) -> Finding:
+    pids = finding.stack.pids if finding.stack is not None else ()
+    known = {ranks[pid] for pid in pids if pid in ranks}
+    owners = {f.writer.label: f.writer for f in of_ranks if f.writer.rank in known}
+    owners = owners or _by_name(_parts_of(finding) - common, of_ranks)
+    if len(owners) != 1:
+        return finding
+    (writer,) = owners.values()
+    return finding._replace(writer=writer)
+
+
+def _by_name(mine: set[str], of_ranks: Sequence[Finding]) -> dict[str, Writer]:
+    """The ranks whose logs or hosts have a part of a file's name that no other rank's has."""
+    shared = [(f.writer, mine & _parts_of(f)) for f in of_ranks]
+    return {
+        writer.label: writer
+        for writer, parts in shared
+        for part in parts
+        if all(other.label == writer.label for other, theirs in shared if part in theirs)
+    }
+
+
+def _parts_of(finding: Finding) -> set[str]:
+    """The parts of a file's name and of its host's that may identify a host."""
+    names = f"{finding.file.rpartition('/')[2]}/{finding.writer.host}"
+    return {
+        part.lower() for part in _PARTS.split(names) if len(part) >= _LEAST and not part.isdigit()
+    }

@@ -11,9 +11,8 @@ from pairun.diagnose.diagnosis import Diagnosis
 from pairun.incident.devices import DEVICES
 from pairun.incident.firstmember import OF_ALL_RANKS
 from pairun.incident.joining import Consequence, Incident
-from pairun.incident.labels import named
 from pairun.incident.members import Member
-from pairun.incident.otherlogs import LOSSES, NO_OTHER_FAILURE, NO_OTHER_RANK
+from pairun.incident.otherlogs import LOSSES, NO_OTHER_FAILURE, NO_OTHER_RANK, named
 from pairun.incident.spans import later
 
 _MAX_UNREAD = 5

@@ -6,9 +6,8 @@ import pytest
 
 from pairun.diagnose.findings import findings_in
 from pairun.diagnose.lines import Log
-from pairun.diagnose.recurrences import recurrences
 from pairun.diagnose.searchlimit import NO_LIMIT
-from pairun.diagnose.segments import Mark
+from pairun.diagnose.segments import Mark, recurrences
 from pairun.diagnose.table import Table
 
 _HEAD = (

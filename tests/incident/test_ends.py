@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pairun.incident.ends import on_log_clock, zone_lag
+from pairun.incident.podfindings import on_log_clock, zone_lag
 from pairun.incident.times import Moment, moment_in
 
 EXACT = "2026-03-01T12:31:00Z"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pairun.diagnose.table import Table
+from pairun.incident.decoding import with_sections
 from pairun.incident.numbered import NumberedLog
-from pairun.incident.sections import with_sections
 from tests.incident.jobs import KEY_ERROR, incident_of, write
 
 LOST = (

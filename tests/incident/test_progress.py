@@ -7,7 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairun.incident.linesearch import last_match, matches_near
+from pairun.incident.collectives import matches_near
+from pairun.incident.progress import last_match
 
 STEP = re.compile(rb"(?i)step[^\n]{0,3}(?P<step>\d+)")
 LOGS = st.lists(
