@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import select
 import signal
@@ -74,7 +75,8 @@ def _broken(status: int | None, output: bytes, codes: Collection[int], cpu_s: in
             return f"it takes more than {cpu_s} s of CPU time"
         return f"it died of {signal.Signals(number).name}"
     code = os.WEXITSTATUS(status)
-    if b"MemoryError" in output:
+    # A log may quote the word itself.
+    if re.search(rb"^(pairun itself failed.*)?MemoryError", output, re.MULTILINE):
         return f"it takes more than {MEMORY_BYTES >> 20} MB"
     if code == _CRASHED or any(word in output for word in _UNFORESEEN):
         return "it failed with a traceback"
