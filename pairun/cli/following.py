@@ -104,7 +104,7 @@ def follow_job(
 
 def _follow(
     view: View,
-    states: Iterator[JobState | None],
+    states: Iterator[JobState | str | None],
     args: argparse.Namespace,
     name: str,
     limits: FollowLimits,
@@ -112,7 +112,9 @@ def _follow(
     last: JobState | None = None
     clock, began = StuckClock(), time.monotonic()
     for state in states:
-        if state is not None:
+        if isinstance(state, str):
+            _note(view, state)
+        elif state is not None:
             for line in changes(last, state):
                 _note(view, line)
             last = state

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from pairun.base.durations import format_duration
 from pairun.base.escapes import visible
 from pairun.base.retryafter import retry_after_s
 from pairun.errors import PairunError, Problem
@@ -18,6 +19,9 @@ SILENCE_S = 30
 """Limit for a pause in the middle of a response."""
 TROUBLE_S = 300
 """How long pairun retries an API server that does not respond, while it follows a job."""
+
+_SAY_AFTER_S, _SAY_AGAIN_S = 5, 30
+"""When pairun reports an outage, and how often again."""
 
 VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 """The verb in a Role for an HTTP method; a GET is ``get``, ``list`` or ``watch``."""
@@ -55,14 +59,23 @@ class ClusterRefusal(PairunError):
 
 
 class Patience:
-    """Limits how long pairun retries an API server that does not respond or fails."""
+    """Limits how long pairun retries an API server that does not respond or fails.
 
-    def __init__(self) -> None:
+    Args:
+        say: takes lines for people about an outage.
+    """
+
+    def __init__(self, say: Callable[[str], None] = lambda _: None) -> None:
+        self._say = say
         self._since: float | None = None
+        self._said: float | None = None
 
     def answered(self) -> None:
         """The server responded: the next error starts a new period."""
-        self._since = None
+        if self._since is not None and self._said is not None:
+            for_s = format_duration(round(time.monotonic() - self._since))
+            self._say(f"the API server responds again, after {for_s}")
+        self._since = self._said = None
 
     def bear(self, e: ClusterRefusal | Unreachable) -> None:
         """Accept an error that may be temporary.
@@ -74,6 +87,11 @@ class Patience:
         self._since = now if self._since is None else self._since
         if (isinstance(e, ClusterRefusal) and not e.passing) or now - self._since > TROUBLE_S:
             raise e
+        due = self._since + _SAY_AFTER_S if self._said is None else self._said + _SAY_AGAIN_S
+        if now >= due:
+            self._said = now
+            left = format_duration(round(self._since + TROUBLE_S - now))
+            self._say(f"{e.problems[0].message}; pairun retries for {left}")
 
 
 class Request(NamedTuple):

@@ -42,6 +42,11 @@ SIGNALS = {
 }
 _FAILED_TASK = re.compile(r"^failed +([^\s:]+): [^\n]*\n +(\S[^\n]*)$", re.MULTILINE)
 """A failed task and its reason, as the init phase prints them."""
+_STAGE = "[openpai-runtime] [INFO] "
+"""In the lines of ``runtime.log`` that only say how far PID 1 is, such as USER COMMAND END."""
+_ERROR = re.compile(r"^error\[PR\d{3}\]: [^\n]*$", re.MULTILINE)
+_HELP = re.compile(r"^ +help: ([^\n]*)$", re.MULTILINE)
+"""An error, and what to do, as the init phase prints them before it has a plan."""
 
 
 def headline(message: str) -> str:
@@ -53,8 +58,15 @@ def headline(message: str) -> str:
     read = _document(message)
     if read is None:
         text = _tagged(message) or message[:MESSAGE_BYTES]
-        tasks = _FAILED_TASK.findall(text)
-        return one_line(": ".join(tasks[-1]))[:HEADLINE] if tasks else _last_line(text)
+        if tasks := _FAILED_TASK.findall(text):
+            return one_line(": ".join(tasks[-1]))[:HEADLINE]
+        if error := _ERROR.search(text):
+            # The command that the advice tells to type is of no use if it is cut.
+            advice = _HELP.search(text, error.end())
+            return one_line("; ".join([error[0], *([advice[1]] if advice else [])]))[
+                :DIAGNOSIS_CHARS
+            ]
+        return _last_line(text)
     if (why := _diagnosis(read)).get("class") not in (None, "unknown"):
         words = (f"{why.get('headline', '')} ({why['class']})", why.get("evidence"))
         return one_line(": ".join(str(w) for w in words if w))[:HEADLINE]
@@ -97,7 +109,7 @@ def _diagnosis(read: Mapping[str, Any]) -> dict[str, str | float]:
 
 
 def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in text.splitlines() if line.strip() and _STAGE not in line]
     return one_line(lines[-1])[:HEADLINE] if lines else ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -80,7 +80,12 @@ def _explained(cluster: Cluster, job: JobObjects, state: JobState) -> JobState:
     return attrs.evolve(state, because=visible(" ".join(words.split()))[:EVENT_CHARS])
 
 
-def follow(cluster: Cluster, name: str, engine: str | None = None) -> Iterator[JobState]:
+def follow(
+    cluster: Cluster,
+    name: str,
+    engine: str | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Iterator[JobState]:
     """Yield the state of a job every few seconds until it has ended.
 
     If the API server does not respond, pairun retries for some minutes.
@@ -89,12 +94,13 @@ def follow(cluster: Cluster, name: str, engine: str | None = None) -> Iterator[J
         cluster: the namespace.
         name: the job's name in the cluster.
         engine: its engine, if known.
+        say: takes lines for people about an outage.
 
     Raises:
         PairunError: the job is gone, or the API server refuses or does not respond.
     """
     job = find(cluster, name, engine)
-    patience = Patience()
+    patience = Patience(say)
     pods: dict[str, PodState] = {}
     version = ""
     while True:
@@ -191,8 +197,10 @@ def _lose(job: JobObjects, pods: dict[str, PodState], uid: str) -> None:
 
 def follow_for(
     cluster: Cluster, name: str, engine: str | None, timeout_s: float | None, tick_s: float
-) -> Iterator[JobState | None]:
+) -> Iterator[JobState | str | None]:
     """Follow a job like `follow`, with a time limit that also holds if the API server stalls.
+
+    Yields states, and lines for people about an outage.
 
     Args:
         cluster: the namespace.
@@ -201,11 +209,11 @@ def follow_for(
         timeout_s: the limit in seconds; None for no limit.
         tick_s: yields None after this many seconds without a state.
     """
-    states: queue.Queue[JobState | Exception | None] = queue.Queue(1)
+    states: queue.Queue[JobState | str | Exception | None] = queue.Queue(1)
 
     def read() -> None:
         try:
-            for state in follow(cluster, name, engine):
+            for state in follow(cluster, name, engine, states.put):
                 states.put(state)
             states.put(None)
         except Exception as e:  # noqa: BLE001  # otherwise the reader would wait for ever

@@ -291,7 +291,9 @@ def test_working_directory(
     (tmp_path / "here").write_text("#!/bin/sh\npwd\n")
     (tmp_path / "here").chmod(0o755)
     if argv is None:
-        volume.command("readlink /proc/$PPID/cwd; echo $PAI_WORK_DIR; pwd")
+        # PID 1 leaves the directory when it has started the command.
+        left = "until [ $(readlink /proc/$PPID/cwd) = / ]; do sleep 0.01; done"
+        volume.command(f"{left}; readlink /proc/$PPID/cwd; echo $PAI_WORK_DIR; pwd")
     else:
         volume.args(argv=argv)
     running = start()

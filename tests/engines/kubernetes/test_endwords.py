@@ -46,3 +46,26 @@ def test_codes_mean_what_the_document_says() -> None:
         words = meaning(code, INIT_CODES).partition("(")[2].rstrip(")")
         row = next(x for x in document.splitlines() if x.startswith(f"| {code} |"))
         assert words in row.replace(" (`image_check`)", "").replace(":", "")
+
+
+def test_an_error_of_init_is_shown_with_its_advice() -> None:
+    """The number of errors at the end says nothing."""
+    text = (
+        "  barrier | asking\n"
+        "error[PR772]: this Pod may not get frameworks in the namespace n\n"
+        "  help: grant it: kubectl create role pairun-get-frameworks --verb=get\n"
+        "  1 error\n"
+    )
+    assert headline(text) == (
+        "error[PR772]: this Pod may not get frameworks in the namespace n; "
+        "grant it: kubectl create role pairun-get-frameworks --verb=get"
+    )
+
+
+def test_a_command_that_printed_nothing_has_ended_with_its_code() -> None:
+    log = (
+        "[Mon Nov 23 14:38:11 UTC 2026] [openpai-runtime] the command ended with 3 after 0.2 s\n"
+        "[Mon Nov 23 14:38:11 UTC 2026] [openpai-runtime] [INFO] USER COMMAND END\n"
+    )
+    said = message(Summary(exit_code=3, user_exit_code=3, platform_log=log))
+    assert headline(said).endswith("the command ended with 3 after 0.2 s")
