@@ -19,7 +19,7 @@ from pairun.engines.local.instanceoutput import MAX_LINE, InstanceOutput
 from pairun.engines.local.isolation import find_isolation
 from pairun.errors import PairunError
 from pairun.job.jobfile import load_job
-from pairun.kube.ports import DEFAULT_RANGE, PortPlan, hashed_port, port_annotation
+from pairun.kube.ports import DEFAULT_RANGE, PortPlan, hashed_port, port_annotation, rendezvous_port
 from pairun.report.live.view import PlainView
 from pairun.secrets.vault import Vault
 
@@ -118,7 +118,7 @@ def test_secret_over_two_writes(tmp_path: pathlib.Path) -> None:
 
 
 def test_ports(job: Any) -> None:
-    """No two Pods get the same port, and none gets one that is taken."""
+    """No two Pods get the same port, for their rendezvous either, and none gets one that is taken."""
     job.role("w", "true", instances=40)
     job.document["taskRoles"]["w"]["resourcePerInstance"]["ports"] = {"x": 3}
     made, _ = load_job(str(job.save()))
@@ -132,13 +132,11 @@ def test_ports(job: Any) -> None:
     uids = PodUids(free)
     (role,) = made.roles
     plan = PortPlan(port_annotation(role.resources.ports, DEFAULT_RANGE))
-    drawn = [
-        port
-        for index in range(40)
-        for ports in plan.of(uids.draw(role, index), index).values()
-        for port in ports
-    ]
-    assert len(drawn) == len(set(drawn)) == 40 * 5
+    drawn: list[int] = []
+    for index in range(40):
+        uid = uids.draw(role, index)
+        drawn += [rendezvous_port(uid), *(n for ns in plan.of(uid, index).values() for n in ns)]
+    assert len(drawn) == len(set(drawn)) == 40 * 6
     assert all(port % 2 == 0 for port in drawn)
     with pytest.raises(PairunError):
         PodUids(lambda _: False).draw(role, 0)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 import uuid
 from collections.abc import Callable, Iterable
 
 from pairun.errors import PairunError, Problem
 from pairun.job.model import Role
-from pairun.kube.ports import DEFAULT_RANGE, hashed_port
+from pairun.kube.ports import DEFAULT_RANGE, hashed_port, rendezvous_port
 
 TRIES = 1000
 
@@ -34,7 +35,7 @@ class PodUids:
         for _ in range(TRIES):
             uid = str(uuid.uuid4())
             ports = (hashed_port(uid, p, k, *DEFAULT_RANGE) for p, n in labels for k in range(n))
-            mine = self._distinct(ports)
+            mine = self._distinct(itertools.chain((rendezvous_port(uid),), ports))
             if mine is not None and all(map(self._is_free, mine)):
                 self._taken |= mine
                 return uid
