@@ -418,7 +418,7 @@ def _task(name: str, pod: Pod, *, here: bool) -> Object:
         "totalRetriedCount": 0, "accountableRetriedCount": 0, "retryDelaySec": None,
     }  # fmt: skip
     attempt = {
-        "id": 0, "startTime": now, "runTime": now if here else None, "completionTime": None,
+        "id": 0, "startTime": now, "runTime": None, "completionTime": None,
         "instanceUID": f"0_{pod.uid}", "podName": f"{name}-worker-{pod.index}",
         "podUID": pod.uid, "podNodeName": f"node-{pod.index}",
         "podIP": pod.address if here else None, "podHostIP": pod.address if here else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 from collections.abc import Callable
 
@@ -241,6 +242,25 @@ def test_a_pod_that_comes_again(node: Node, make: Make) -> None:
     assert FOUND.format(3) in late.log("barrier.log"), late.story
     assert "tasks have addresses" not in late.log("barrier.log"), late.story
     assert said(late).endswith(addresses(ended, "chief-0", "worker-1") + "\n")
+
+
+def test_a_leader_that_is_replaced_while_the_others_run(node: Node, make: Make) -> None:
+    """It asks the API server when it starts: nobody registers with it any more."""
+    chief = "if mkdir /data/again 2>/dev/null; then exec sleep 1000; fi; touch /data/back"
+    worker = "until test -e /data/back; do sleep 0.2; done"
+    objects = make("pod", chief=(1, chief), worker=(2, worker))
+    leader = f"{JOB}-chief-0"
+    node.apply(*objects)
+    node.wait_for_file("again")
+    node.deleted(leader)
+    gone(node, leader)
+    node.apply(*pods_of(objects, leader))
+    late = met(node, TASKS[:3])["chief-0"]
+    assert "3 of 3 tasks have addresses" in late.log("barrier.log"), late.story
+    # It would wait for the others for 90 s.
+    records = map(json.loads, late.log("journal.jsonl").splitlines())
+    (end,) = (r for r in records if r["type"] == "task_end" and r["task"] == "barrier")
+    assert end["seconds"] < 30, late.story
 
 
 def test_a_leader_that_comes_again(node: Node, make: Make) -> None:
