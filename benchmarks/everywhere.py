@@ -1,4 +1,4 @@
-"""The image's size, unpacked and as a node pulls it, and the start of the bundle for arm64 under emulation."""
+"""The image's size, unpacked and as a node pulls it."""
 
 from __future__ import annotations
 
@@ -9,55 +9,24 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 
-from benchmarks.measure import ROOT, TIMES, NotMeasured, Row, fixed, in_turns, wall_ms
+from benchmarks.measure import ROOT, NotMeasured, Row, fixed
 
 IMAGE = "localhost/pairun:containers"
 """What the tests of containers have built."""
 
 BASE = "docker.io/library/debian:bookworm-slim"
 UNPACKED_MB, PULLED_MB = 140, 60
-EMULATED_TIMES = 40
-"""How much slower than this machine's Python the emulated bundle may start."""
-
-_ARM64 = ROOT / "build" / "bundle-arm64" / "runtime"
-_QEMU = "qemu-aarch64-static"
 
 
 def rows() -> Iterator[Row]:
-    """Both sizes, and the emulated start.
+    """Both sizes.
 
     Raises:
-        NotMeasured: the image, the bundle or the emulator is missing; the others were yielded.
+        NotMeasured: the image is missing.
     """
-    missing = []
-    for part in (_sizes, _emulated):
-        try:
-            yield from part()
-        except NotMeasured as e:
-            missing.append(str(e))
-    if missing:
-        raise NotMeasured("; ".join(missing))
-
-
-def _emulated() -> Iterator[Row]:
-    if not _ARM64.exists() or shutil.which(_QEMU) is None:
-        raise NotMeasured("arm64: needs `make bundle ARCH=arm64` and the package qemu-user-static")
-    emulated, python = in_turns(
-        TIMES,
-        lambda: wall_ms(lambda: _run([_QEMU, str(_ARM64), "--version"])),
-        lambda: wall_ms(lambda: _run([sys.executable, "-c", "pass"])),
-    )
-    yield Row(
-        "the bundle for arm64 starts", "ms", emulated, python.least * EMULATED_TIMES,
-        "python -c pass", python, "emulated by QEMU; says nothing of a real arm64 machine",
-    )  # fmt: skip
-
-
-def _sizes() -> Iterator[Row]:
     env = _podman_env()
     inspected = [_run(["podman", "image", "inspect", name], env) for name in (IMAGE, BASE)]
     image, base = (json.loads(text)[0]["Size"] / 1e6 for text in inspected)
