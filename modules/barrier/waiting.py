@@ -92,8 +92,8 @@ class Wait:
                 self._rest(min(left, wait))
                 continue
             look = self._once()
-            if look is not None:
-                self._joins = look.running and self._gathering is not None
+            if look is not None and (gathering := self._gathering) is not None:
+                self._joins = look.running or gathering.leader_runs
             if look is not None and look.complete and (self._joins or not is_early):
                 if self._gathering is not None:
                     self._gathering.close()

@@ -334,9 +334,7 @@ def test_who_joins_a_running_gang_asks_at_once(
     harness: Harness, plan: Callable[..., Planned], connected: bool
 ) -> None:
     """The leader's Pod says that it runs; without a key it does not answer."""
-    world = plan(
-        {0.2: {"leader_runs": True, "connected": connected}}, lambda _: framework(3, 3, **RUNNING)
-    )
+    world = plan({0.2: {"leader_runs": True, "connected": connected}}, lambda _: framework(3, 3))
     passes(harness, world)
     assert [round(at) for at, *_ in world.asked] == [1]
 
