@@ -5,8 +5,9 @@ STAMP := $(VENV)/.ready
 
 # Tests of the built bundle, of containers, of a Kubernetes node, of real servers, in a browser.
 BEYOND := tests/browser tests/bundle tests/containers tests/node tests/real
-# Tests that play the controllers cannot run beside a node, which has them. The order is that of the files:
-# in a random one, all servers run all the time.
+# Those of real servers that need the bundle. The others play the controllers, so they do not run beside a node.
+BUNDLED := tests/real/test_ssh.py tests/real/test_storage_fuse.py
+# The order is that of the files: in a random one, all servers run all the time.
 SERVERS := $(VENV)/bin/python -m pytest -p no:randomly
 BROWSER := $(VENV)/.browser
 # One more than the cores, because many tests wait for programs.
@@ -17,7 +18,7 @@ IMAGE ?= localhost/pairun:dev
 SITE ?= build/site
 PLATFORMS ?= linux/amd64,linux/arm64
 
-.PHONY: run test test-beyond test-slow test-servers test-all nightly fuzz soak incidents bench bundle image docs lint lock clean
+.PHONY: run test test-beyond test-slow test-real test-containers test-node test-all nightly fuzz soak incidents bench bundle image docs lint lock clean
 
 run: $(STAMP) ## run a job of two roles on this machine
 	$(VENV)/bin/pairun run examples/two-roles.yaml
@@ -25,14 +26,19 @@ run: $(STAMP) ## run a job of two roles on this machine
 test: $(STAMP) ## run the tests that need only Python and this kernel, on every core
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(BEYOND:%=--ignore=%)
 
-test-beyond: test-slow test-servers ## run the other tests (root on Debian 12)
+test-beyond: test-slow test-real test-containers test-node ## run the other tests (root on Debian 12)
 
 test-slow: $(STAMP) ## run the slow tests that need only Python and this kernel
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m slow $(BEYOND:%=--ignore=%)
 
-test-servers: $(STAMP) $(BROWSER) ## test the bundle, containers, a node, real servers, a browser
-	$(SERVERS) $(filter-out tests/real,$(BEYOND))
-	$(SERVERS) tests/real
+test-real: $(STAMP) ## test with real servers that need no bundle
+	$(SERVERS) tests/real $(BUNDLED:%=--ignore=%)
+
+test-containers: $(STAMP) $(BROWSER) ## test a browser, the bundle, containers, and with real servers what needs the bundle
+	$(SERVERS) $(filter-out tests/real tests/node,$(BEYOND)) $(BUNDLED)
+
+test-node: $(STAMP) ## test on a Kubernetes node
+	$(SERVERS) tests/node
 
 test-all: bundle test test-beyond ## run every test
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import pairun
 from benchmarks import (
+    cluster,
     commands,
     diagnose,
     everywhere,
@@ -23,7 +24,7 @@ from benchmarks import (
     peers,
     pid1,
     proportion,
-    rendezvous_real,
+    rendezvous,
     ssh,
     tasks,
 )
@@ -41,10 +42,11 @@ PARTS = {
     "logs": log_path,
     "diagnosis": diagnose,
     "incident": incident,
-    "rendezvous": rendezvous_real,
+    "rendezvous": rendezvous,
     "ssh": ssh,
     "peers": peers,
     "page": page,
+    "cluster": cluster,
     "everywhere": everywhere,
 }
 """By name what measures a part: each has a function ``rows``."""

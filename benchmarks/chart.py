@@ -35,15 +35,16 @@ def page(releases: Sequence[Result]) -> Iterator[str]:
     """
     newest = releases[-1]
     machine = newest["machine"]
-    yield "# Benchmarks\n"
-    yield "What pairun costs in each release, beside what it is compared with in the same run. `make bench`"
-    yield "measures it on your machine, `python -m benchmarks --json` prints it for programs.\n"
+    yield "# Benchmarks and accuracy\n"
+    yield "This page shows what pairun costs in each release, and [how often its diagnosis is"
+    yield "right](#accuracy-of-the-diagnosis). `make bench` measures the costs on your machine, and compares them with other"
+    yield "programs in the same run. `python -m benchmarks --json` prints them for programs.\n"
     yield f"![{escape(sentence(releases))}](../pictures/benchmarks.svg)\n"
     yield f"## {newest['pairun']}\n"
     yield f"Measured on {newest['date']}: {machine['processors']} processors ({machine['model']}), Python"
-    yield f"{machine['python']}. A goal is held against the smallest of several runs, because noise only adds."
-    yield "The load is that of the machine at the end of the row: what is above the number of processors"
-    yield "makes times worse, and ratios hardly.\n"
+    yield f"{machine['python']}. The smallest of several runs counts for the goal, because other work only adds time."
+    yield "The load is that of the machine at the end of the row: above the number of processors, times rise, but"
+    yield "ratios hardly change.\n"
     yield "| what | least | median | runs | goal | ratio | compared with | load |"
     yield "|---|---|---|---|---|---|---|---|"
     for row in newest["rows"]:

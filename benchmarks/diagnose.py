@@ -1,21 +1,24 @@
-"""What the failure diagnosis costs, and how often it is right on logs that nobody wrote it for.
+"""What the failure diagnosis costs, and how often it is right on labelled logs.
 
-``python -m benchmarks.diagnose`` prints the tables of the labelled third-party logs. A third of
-their repositories is held out: rules are written without a look at these.
+``python -m benchmarks.diagnose`` scores the rules on the public logs that the tests use, or on your own with ``--labels``,
+beside a baseline that looks for the last error line. A third of the repositories of the public logs is held out: rules are
+written without a look at these.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import hashlib
 import json
+import math
 import os
 import pathlib
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from benchmarks.measure import ROOT, TIMES, Row, python, repeated, samples, wall
 from pairun.diagnose.circumstances import Circumstances
@@ -25,7 +28,7 @@ from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
 from pairun.errors import Problems
-from pairun.playbook.content import Content, built_in_root
+from pairun.playbook.content import Content, built_in_root, open_content
 from pairun.playbook.rules import read_rules
 
 _SIZE = 10 * 1024 * 1024
@@ -44,24 +47,78 @@ print(json.dumps([found.klass, spent, resource.getrusage(resource.RUSAGE_SELF).r
 """
 
 
-class Excerpt(NamedTuple):
-    """A labelled log.
+_DEADLINE_S = 60.0
+"""The limit for one log, in seconds."""
+
+_LIMITS = (0.75, 0.85, 0.95, 1.01)
+_FEW, _CONFUSIONS = 8, 15
+
+
+class Labelled(NamedTuple):
+    """A labelled log; the texts of the public ones are third parties', and not part of this repository.
 
     Attributes:
-        name: its path below the folder of logs.
+        id: its name.
         klass: what it died of.
-        exit_code: what it ended with, where that is known.
-        hard: something frightening in it is not the cause.
+        logs: its texts; one of each instance.
+        also: other classes that are acceptable.
+        retry: whether to run the job again; empty if nobody says.
+        line: the line that shows why, or a part of it; empty if nobody says.
+        exit_code: what the job ended with; None if unknown.
+        groups: the tables in which it counts: its kind, framework and set.
         held_out: nobody looked at it when rules were written.
-        data: its text.
     """
 
-    name: str
+    id: str
     klass: str
-    exit_code: int | None
-    hard: bool
-    held_out: bool
-    data: bytes
+    logs: tuple[Log, ...]
+    also: tuple[str, ...] = ()
+    retry: str = ""
+    line: str = ""
+    exit_code: int | None = None
+    groups: tuple[str, ...] = ()
+    held_out: bool = False
+
+    def accepts(self, klass: str) -> bool:
+        """Whether a class is the label or acceptable."""
+        return klass == self.klass or klass in self.also
+
+
+def labelled_logs(file: pathlib.Path) -> Iterator[Labelled]:
+    """The logs of a file of labels.
+
+    Args:
+        file: either JSON lines with ``id``, ``class``, and ``text``, ``files`` (name to text) or ``file``
+            (a path relative to this file), optionally ``also``, ``retry``, ``line``, ``framework``, ``kind``,
+            ``exit_code``; or CSV with ``file``, ``class``, ``exit_code``, ``url``, whose logs are below the folder
+            ``logs`` beside it.
+    """
+    with open(file, newline="", encoding="utf-8") as f:
+        if file.suffix != ".csv":
+            yield from (_of_record(json.loads(line), file) for line in f)
+            return
+        for row in csv.DictReader(f):
+            log = Log((file.parent / "logs" / row["file"]).read_bytes(), row["file"])
+            code = int(row["exit_code"]) if row["exit_code"] else None
+            yield Labelled(
+                row["file"], row["class"], (log,), retry=CLASSES[row["class"]].retry or "", exit_code=code,
+                groups=("held out" if is_held_out(row["url"]) else "seen",), held_out=is_held_out(row["url"]),
+            )  # fmt: skip
+
+
+def _of_record(record: Mapping[str, Any], file: pathlib.Path) -> Labelled:
+    if record.get("files"):
+        logs = tuple(Log(text.encode(), name) for name, text in record["files"].items())
+    elif record.get("file"):
+        logs = (Log((file.parent / record["file"]).read_bytes(), record["file"]),)
+    else:
+        logs = (Log((record.get("text") or "").encode(), record["id"]),)
+    groups = [f"set {file.stem}", f"kind {record.get('kind') or 'excerpt'}"]
+    groups += [f"framework {record['framework']}"] if record.get("framework") else []
+    return Labelled(
+        record["id"], record["class"], logs, tuple(record.get("also") or ()), record.get("retry") or "",
+        record.get("line") or "", record.get("exit_code"), tuple(groups),
+    )  # fmt: skip
 
 
 def is_held_out(url: str) -> bool:
@@ -71,66 +128,129 @@ def is_held_out(url: str) -> bool:
     return int(hashlib.sha256(name.encode()).hexdigest(), 16) % 3 == 0
 
 
-def excerpts(shared: pathlib.Path) -> list[Excerpt]:
-    """The labelled logs; the texts are third parties', and not part of this repository."""
-    folder = shared / "failures"
-    out = []
-    with open(folder / "labels.csv", newline="", encoding="utf-8") as f:
-        for row in csv.DictReader(f):
-            path = folder / row["file"]
-            path = path if path.exists() else folder / "logs" / row["file"]
-            code = int(row["exit_code"]) if row["exit_code"] else None
-            out.append(
-                Excerpt(
-                    row["file"],
-                    row["class"],
-                    code,
-                    row["hard"] == "1",
-                    is_held_out(row["url"]),
-                    path.read_bytes(),
-                )
-            )
-    return out
+def excerpts(shared: pathlib.Path) -> list[Labelled]:
+    """The public logs."""
+    return list(labelled_logs(shared / "failures" / "labels.csv"))
 
 
-def built_in_table() -> Table:
-    """The built-in rules."""
-    return read_rules(Content([built_in_root()]), Problems()).table()
-
-
-def judged(logs: Sequence[Excerpt], table: Table) -> list[tuple[Excerpt, Diagnosis]]:
-    """What is said of each."""
+def judged(logs: Sequence[Labelled], table: Table) -> list[tuple[Labelled, Diagnosis]]:
+    """What the rules say of each."""
     return [
-        (e, diagnose([Log(e.data, e.name)], table, Circumstances(exit_code=e.exit_code)))
-        for e in logs
+        (each, diagnose(each.logs, table, Circumstances(exit_code=each.exit_code), _DEADLINE_S))
+        for each in logs
     ]
 
 
-def is_wrong_stop(excerpt: Excerpt, found: Diagnosis) -> bool:
-    """Whether somebody is told not to run a job again that should be run again."""
-    again = CLASSES[excerpt.klass].retry in ("retry", "retry_elsewhere")
-    return again and found.retry in ("after_fix", "never")
+def is_wrong_stop(log: Labelled, found: Diagnosis) -> bool:
+    """Whether the advice forbids a retry that may help."""
+    return log.retry in ("retry", "retry_elsewhere") and found.retry in ("after_fix", "never")
 
 
-def tables(results: Sequence[tuple[Excerpt, Diagnosis]]) -> Iterator[str]:
-    """Support, precision and recall of each class, what was taken for what, and the sums."""
-    pairs = Counter((e.klass, found.klass) for e, found in results)
-    said = Counter(k for _, k in pairs.elements())
-    true = Counter(k for k, _ in pairs.elements())
-    yield f"{'class':24}{'support':>8}{'precision':>10}{'recall':>8}"
-    for klass in sorted(true):
-        right = pairs[klass, klass]
-        precision = f"{right / said[klass]:.2f}" if said[klass] else "-"
-        yield f"{klass:24}{true[klass]:8}{precision:>10}{right / true[klass]:8.2f}"
-    for (klass, other), count in sorted(pairs.items()):
-        if klass != other:
-            yield f"{klass} was taken for {other}: {count}"
-    right = sum(n for (a, b), n in pairs.items() if a == b)
-    alarms = sum(e.klass == NONE and found.klass != NONE for e, found in results)
-    stops = sum(is_wrong_stop(e, found) for e, found in results)
-    unknown = sum(found.klass == UNKNOWN for _, found in results)
-    yield f"right: {right} of {len(results)} ({right / len(results):.1%}), unknown: {unknown}"
-    yield f"false alarms: {alarms}, wrong 'do not run it again': {stops}"
+_ERROR = re.compile(
+    rb"(?i)error|exception|fatal|killed|fail(?:ed|ure)|abort|traceback|out of memory"
+)
+_BY_WORDS = (
+    ("gpu_oom", r"CUDA out of memory|CUDA_ERROR_OUT_OF_MEMORY|HIP out of memory"),
+    (
+        "host_oom",
+        r"OOMKilled|oom-kill|MemoryError|[Cc]annot allocate memory|Killed$|std::bad_alloc",
+    ),
+    ("shm_too_small", r"shared memory \(shm\)|Bus error"),
+    ("disk_full", r"No space left on device"),
+    ("too_many_open_files", r"Too many open files"),
+    ("module_not_found", r"ModuleNotFoundError|ImportError: cannot import"),
+    ("shared_lib_error", r"cannot open shared object|undefined symbol"),
+    ("command_not_found", r"command not found"),
+    ("file_not_found", r"FileNotFoundError|No such file or directory"),
+    ("permission_denied", r"[Pp]ermission denied"),
+    ("nccl_timeout", r"Watchdog caught collective|collective operation timeout"),
+    ("peer_lost", r"[Cc]onnection (?:reset|closed) by peer|remote process exited"),
+    ("nccl_system_error", r"ncclSystemError|ncclRemoteError"),
+    ("rendezvous_timeout", r"RendezvousTimeout|rendezvous"),
+    ("network_unreachable", r"[Cc]onnection refused|Name or service not known|name resolution"),
+    ("device_assert", r"device-side assert"),
+    ("cuda_kernel_error", r"illegal memory access|CUDA error"),
+    ("gpu_lost", r"fallen off the bus|Xid"),
+    ("gpu_ecc_error", r"uncorrectable ECC"),
+    ("port_in_use", r"[Aa]ddress already in use"),
+    ("time_limit", r"DUE TO TIME LIMIT|[Tt]ime limit"),
+    ("terminated_sigterm", r"SIGTERM|Terminated$"),
+    ("cancelled_by_user", r"KeyboardInterrupt|CANCELLED"),
+    ("segfault", r"[Ss]egmentation fault|SIGSEGV"),
+    ("loss_nan", r"(?i)loss\W+nan"),
+    ("syntax_error", r"SyntaxError|IndentationError"),
+    ("usage_error", r"unrecognized arguments|usage:"),
+    ("image_missing", r"ImagePull|manifest unknown"),
+    ("shape_or_index_error", r"size mismatch|shapes? .*cannot be|IndexError|must match the size"),
+    ("child_failed", r"ChildFailedError|exit(?:ed with)? (?:code|status)"),
+    ("user_code_error", r"\w+Error\b"),
+)
+
+
+def baseline(log: Labelled) -> tuple[str, str]:
+    """What a search for the last error line finds: the class by its words, and the line."""
+    lines = [line for each in log.logs for line in each.data.split(b"\n") if _ERROR.search(line)]
+    if not lines or log.exit_code == 0:
+        return NONE, ""
+    last = lines[-1].decode("utf-8", "replace")
+    return next((k for k, words in _BY_WORDS if re.search(words, last)), UNKNOWN), last
+
+
+def score_lines(results: Sequence[tuple[Labelled, Diagnosis]]) -> Iterator[str]:
+    """The tables: the right line, the class, each group, calibration, false alarms, wrong advice, confusions."""
+    heads = ("strict", "neighbour", "95 %", "line", "baseline")
+    yield f"{'logs':28}{'count':>6}" + "".join(f"{head:>14}" for head in heads)
+    groups: dict[str, list[tuple[Labelled, Diagnosis]]] = {}
+    for log, found in results:
+        for name in ("all", "healthy" if log.klass == NONE else "failed", *log.groups):
+            groups.setdefault(name, []).append((log, found))
+    for name, group in sorted(groups.items()):
+        if not name.startswith("framework") or len(group) >= _FEW:
+            yield _group_line(name, group)
+    yield from _calibration(results)
+    healthy = [(log, found) for log, found in results if log.klass == NONE]
+    alarms = sum(not log.accepts(found.klass) for log, found in healthy)
+    nothing = sum(found.klass == NONE and not log.accepts(NONE) for log, found in results)
+    stops = sum(is_wrong_stop(log, found) for log, found in results)
+    yield f"false alarms: {alarms} of {len(healthy)} healthy logs"
+    yield f"failures called healthy: {nothing} of {len(results) - len(healthy)}"
+    yield f"wrong 'do not retry': {stops}"
+    pairs = Counter((a.klass, b.klass) for a, b in results if not a.accepts(b.klass))
+    for (klass, answered), count in pairs.most_common(_CONFUSIONS):
+        yield f"{klass} was taken for {answered}: {count}"
+
+
+def _group_line(name: str, group: Sequence[tuple[Labelled, Diagnosis]]) -> str:
+    n = len(group)
+    right = sum(log.accepts(found.klass) for log, found in group)
+    with_line = [(log, found) for log, found in group if log.line]
+    shown = sum(any(log.line in e.text for e in found.evidence[:1]) for log, found in with_line)
+    cells = (
+        f"{sum(log.klass == found.klass for log, found in group) / n:.1%}",
+        f"{right / n:.1%}",
+        "{:.0%}-{:.0%}".format(*_interval(right, n)),
+        f"{shown / len(with_line):.1%}" if with_line else "-",
+        f"{sum(log.accepts(baseline(log)[0]) for log, _ in group) / n:.1%}",
+    )
+    return f"{name:28}{n:6}" + "".join(f"{cell:>14}" for cell in cells)
+
+
+def _interval(right: int, n: int) -> tuple[float, float]:
+    """The 95 % interval of a share, by Wilson's formula."""
+    z, share = 1.96, right / n
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return middle - half, middle + half
+
+
+def _calibration(results: Sequence[tuple[Labelled, Diagnosis]]) -> Iterator[str]:
+    low = 0.0
+    for high in _LIMITS:
+        within = [(log, found) for log, found in results if low <= found.confidence < high]
+        right = sum(log.accepts(found.klass) for log, found in within)
+        name = f"from {low:.2f}" if high > 1 else f"below {high:.2f}"
+        yield f"confidence {name:17}{len(within):6}{right / max(1, len(within)):14.1%}"
+        low = high
 
 
 def rows() -> Iterator[Row]:
@@ -158,15 +278,18 @@ def rows() -> Iterator[Row]:
     log.unlink()
 
 
-def main() -> int:
-    """Print the tables of both parts."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.diagnose", description=__doc__)
+    parser.add_argument("--labels", action="append", default=[], type=pathlib.Path, metavar="FILE",
+                        help="labelled logs with their texts: JSON lines, or CSV beside a folder of logs")  # fmt: skip
+    parser.add_argument("--root", action="append", default=[], metavar="DIR",
+                        help="a content root with further rules")  # fmt: skip
+    args = parser.parse_args(argv)
     shared = pathlib.Path(os.environ.get("PAIRUN_SHARED", ROOT.parent / "shared"))
-    logs = excerpts(shared)
-    table = built_in_table()
-    for held_out in (False, True):
-        print("held out" if held_out else "seen")
-        for told in tables(judged([e for e in logs if e.held_out == held_out], table)):
-            print(f"  {told}")
+    logs = [each for file in args.labels for each in labelled_logs(file)] or excerpts(shared)
+    table = read_rules(open_content(args.root, os.environ), Problems()).table()
+    print(*score_lines(judged(logs, table)), sep="\n")
     return 0
 
 

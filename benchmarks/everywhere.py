@@ -57,7 +57,7 @@ def _podman_env() -> dict[str, str]:
     )
     env = {**os.environ, **{name: "".join(shlex.split(value)) for name, value in found}}
     if subprocess.run(["podman", "image", "exists", IMAGE], env=env, check=False).returncode != 0:
-        raise NotMeasured("the image: `make test-servers` builds it")
+        raise NotMeasured("the image: `make test-containers` builds it")
     return env
 
 

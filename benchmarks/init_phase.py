@@ -29,11 +29,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks.measure import ROOT, Row, cpu_ms, in_turns
-from pairun.errors import Source
+from pairun.errors import Problems, Source
 from pairun.job.jobfile import read_job
 from pairun.job.jsyaml import JS
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook import readyrules
+from pairun.playbook.content import open_content
 from pairun.playbook.document.reading import read_text
 from pairun.volume.bundle import find_bundle
 
@@ -123,9 +124,8 @@ def prepared(plugins: Sequence[Mapping[str, Any]]) -> Iterator[Fixture]:
         env.pop("PYTHONDONTWRITEBYTECODE", None)
         rules = path / "rules.json.z"
         env[readyrules.VARIABLE] = str(rules)
-        argv = [sys.executable, "-m", "pairun", "export", "rules"]
-        made = subprocess.run(argv, cwd=ROOT, env=env, stdout=subprocess.PIPE, check=True)
-        rules.write_bytes(readyrules.packed(made.stdout))
+        made = readyrules.made_rules(open_content([], {}), Problems())
+        rules.write_bytes(readyrules.packed(made))
         image = f"127.0.0.1:{registry.server_address[1]}/team/image:1"
         ours = _prepare(path, env, _framework(image, plugins))
         volume = path / "pai"

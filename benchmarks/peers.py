@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from benchmarks import peer_venv
-from benchmarks.measure import TIMES, Row, Samples, in_turns, wall_ms
+from benchmarks.measure import ROOT, TIMES, NotMeasured, Row, Samples, in_turns, wall_ms
 from benchmarks.tasks import fill, run_tasks
 from pairun.plan import Task
 
@@ -76,7 +78,7 @@ def rows() -> Iterator[Row]:
     Raises:
         NotMeasured: the peers cannot be had.
     """
-    ansible, pyinfra = peer_venv.prepare()
+    ansible, pyinfra = prepare_peers()
     runners = {
         "pairun": Runner(_pairun, 100),
         f"ansible-core {ansible}": Runner(_ansible, 10),
@@ -152,8 +154,8 @@ def _ansible(folder: pathlib.Path, work: Work, count: int) -> Callable[[], objec
     playbook = folder / "play.json"
     playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
     argv = [
-        peer_venv.program("ansible-playbook"), "-i", "localhost,", "-c", "local",
-        "-e", f"ansible_python_interpreter={peer_venv.program('python')}", str(playbook),
+        program("ansible-playbook"), "-i", "localhost,", "-c", "local",
+        "-e", f"ansible_python_interpreter={program('python')}", str(playbook),
     ]  # fmt: skip
     said = f"ok={count} ", f"changed={count if work.changes else 0} "
     return lambda: _peer(argv, folder, said)
@@ -170,7 +172,7 @@ def _pyinfra(folder: pathlib.Path, work: Work, count: int) -> Callable[[], objec
         )
         lines.append(f"{what}, name='Task {n}')")
     (folder / "deploy.py").write_text("\n".join(lines) + "\n")
-    argv = [peer_venv.program("pyinfra"), "-y", "@local", "deploy.py"]
+    argv = [program("pyinfra"), "-y", "@local", "deploy.py"]
     said = "] Success" if work.changes else "] No changes"
     return lambda: _peer(argv, folder, (said,), count)
 
@@ -189,3 +191,71 @@ def _peer(argv: Sequence[str], folder: pathlib.Path, said: Sequence[str], times:
     output = done.stdout + done.stderr
     if done.returncode or any(output.count(text) != times for text in said):
         raise RuntimeError(f"{' '.join(argv)}: {done.returncode}\n{output[-2000:]}")
+
+
+# --- the virtual environment of the peers -----------------------------------------------------------
+
+LOCK = ROOT / "requirements-bench.lock"
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "pairun"
+"""Where the environment is kept between runs and checkouts."""
+
+_ASK = """
+from importlib.metadata import version
+print(version("ansible-core"), version("pyinfra"))
+"""
+
+
+def program(name: str) -> str:
+    """The path of a program of the environment."""
+    return str(_folder() / "bin" / name)
+
+
+@functools.cache
+def _folder() -> pathlib.Path:
+    """The environment's folder: another one for each lock and each Python."""
+    made_from = f"{sys.version} {sys.base_prefix}".encode() + LOCK.read_bytes()
+    return CACHE / f"bench-peers-{hashlib.sha256(made_from).hexdigest()[:16]}"
+
+
+def prepare_peers() -> tuple[str, str]:
+    """Make the virtual environment of the peers unless it exists.
+
+    Returns:
+        The versions of ansible-core and pyinfra.
+
+    Raises:
+        NotMeasured: the peers cannot be installed.
+    """
+    if not _complete().exists():
+        _make()
+        _complete().touch()
+    ansible, pyinfra = _run(program("python"), "-c", _ASK).split()
+    return ansible, pyinfra
+
+
+def _complete() -> pathlib.Path:
+    """A file that says that everything is installed."""
+    return _folder() / "complete"
+
+
+def _make() -> None:
+    print(f"installing the peers into {_folder()}", file=sys.stderr, flush=True)
+    shutil.rmtree(_folder(), ignore_errors=True)
+    _run(sys.executable, "-m", "venv", str(_folder()))
+    # A mirror's warnings are no news: what counts is the hashes.
+    quiet = ["--quiet", "--disable-pip-version-check", "--no-input", "--retries", "1"]
+    hashed = ["--require-hashes", "--only-binary", ":all:", "-r", str(LOCK)]
+    _run(program("python"), "-m", "pip", "install", *quiet, *hashed)
+
+
+def _run(*argv: str) -> str:
+    # Only what is locked: no other index's packages, no other environment's.
+    env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    try:
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    except OSError as e:
+        raise NotMeasured(f"the peers cannot be started: {e}") from e
+    if done.returncode:
+        last = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
+        raise NotMeasured(f"the peers cannot be installed: {last}")
+    return done.stdout

@@ -16,8 +16,10 @@ from collections.abc import Callable, Iterator
 from benchmarks.measure import ROOT, Row, in_turns, repeated, samples, wall, wall_ms
 from benchmarks.volume import prepare, program
 from pairun.base.paths import EXIT_SPEC_SCHEMA
+from pairun.plan import Task
 
 START_MS = 40.0
+TASK_START_MS = 200.0
 IDLE_MB = 15.0
 SIGNAL_MS = 10.0
 END_MS = 50.0
@@ -47,6 +49,16 @@ def _rows(argv: list[str], name: str) -> Iterator[Row]:
     ):
         taken = samples([_milliseconds(take)(m) for m in moments])
         yield Row(what, "ms", taken, goal, "/bin/true", nothing, name)
+    with_task = samples([m["start"] * 1000 for m in repeated(TIMES, lambda: _moments(argv, TASK))])
+    yield Row(
+        "start to the command after a task",
+        "ms",
+        with_task,
+        TASK_START_MS,
+        "/bin/true",
+        nothing,
+        name,
+    )
     megabytes = samples([m["idle_mb"] for m in moments])
     python = samples([_idle_python_mb() for _ in moments])
     yield Row("idle memory of PID 1", "MB", megabytes, IDLE_MB, "an idle Python", python, name)
@@ -72,10 +84,13 @@ while :; do sleep 0.005; done
 """
 
 
-def _moments(argv: list[str]) -> dict[str, float]:
+TASK = Task(id="a", name="A task", module="cmd", args={"argv": ["true"]})
+
+
+def _moments(argv: list[str], *tasks: Task) -> dict[str, float]:
     """Seconds from start to command, from TERM to its trap, from its end to ours; and megabytes."""
     with tempfile.TemporaryDirectory() as folder:
-        env = prepare(pathlib.Path(folder), _COMMAND)
+        env = prepare(pathlib.Path(folder), _COMMAND, tasks=tasks)
         began = time.time()
         process = subprocess.Popen(
             argv, cwd=ROOT, env=env, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import json
 import os
 import pathlib
@@ -13,10 +12,10 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.measure import ROOT, TIMES, Row, cpu_ms, in_turns, python, samples, wall_ms
-from pairun.contract.loading import ModuleFile
+from benchmarks.measure import TIMES, Row, cpu_ms, in_turns, python, samples, wall_ms
+from benchmarks.volume import built_in, leave_plan
 from pairun.plan import Plan, Task
-from pairun.volume.planfile import SecretStore, dump_plan
+from pairun.volume.planfile import SecretStore
 
 GOAL_MS = 3.0
 MAX_GROWTH = 1.25
@@ -72,17 +71,9 @@ def _volume(stack: contextlib.ExitStack, count: int) -> pathlib.Path:
 
 def fill(volume: pathlib.Path, tasks: tuple[Task, ...]) -> None:
     """Leave a plan of the runtime phase as init does."""
-    modules = {}
-    for name in {t.module for t in tasks}:
-        path = ROOT / "modules" / f"{name}.py"
-        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-        modules[name] = ModuleFile(path=str(path), sha256=sha256, built_in=True)
+    modules = {t.module: built_in(t.module) for t in tasks}
     store = SecretStore(("a-secret-that-is-looked-for",))
-    document = dump_plan(Plan(phase="runtime", steps=tasks, modules=modules), store)
-    (volume / "logs" / "local").mkdir(parents=True)
-    (volume / "runtime.d").mkdir()
-    (volume / "runtime.d" / "plan.json").write_text(json.dumps(document))
-    (volume / "runtime.d" / "secrets.json").write_text(json.dumps(store.dump()))
+    leave_plan(volume, Plan(phase="runtime", steps=tasks, modules=modules), store)
 
 
 def run_tasks(volume: pathlib.Path) -> dict[str, Any]:

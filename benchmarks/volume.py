@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pathlib
 import sys
 
 from benchmarks.measure import ROOT
+from pairun.contract.loading import ModuleFile
 from pairun.plan import Plan, Task
 from pairun.volume.planfile import SecretStore, dump_plan
 from pairun.volume.reader import Command
@@ -15,32 +17,49 @@ from pairun.volume.reader import Command
 _BUNDLE = ROOT / "build" / "bundle" / "runtime"
 
 
-def prepare(folder: pathlib.Path, script: str, secrets: tuple[str, ...] = ()) -> dict[str, str]:
-    """Leave a plan of nothing but the user's command.
+def prepare(
+    folder: pathlib.Path, script: str, secrets: tuple[str, ...] = (), tasks: tuple[Task, ...] = ()
+) -> dict[str, str]:
+    """Leave a plan of the user's command.
 
     Args:
         folder: the volume.
         script: the command.
         secrets: what no output may show.
+        tasks: what runs before the command.
 
     Returns:
         The environment of PID 1.
     """
-    (folder / "logs" / "local").mkdir(parents=True)
-    (folder / "runtime.d").mkdir()
     store = SecretStore(secrets)
     plan = Plan(
         phase="runtime",
-        steps=(Task(id="user_command", name="The command", module="user_command", args={}),),
-        modules={},
+        steps=(*tasks, Task(id="user_command", name="The command", module="user_command", args={})),
+        modules={t.module: built_in(t.module) for t in tasks},
     )
-    document = dump_plan(plan, store, Command(plan.grace_s))
-    (folder / "runtime.d" / "plan.json").write_text(json.dumps(document))
-    (folder / "runtime.d" / "secrets.json").write_text(json.dumps(store.dump()))
+    leave_plan(folder, plan, store, Command(plan.grace_s, has_tasks=bool(tasks)))
     (folder / "runtime.d" / "user.sh").write_text(script)
     env = {**os.environ, "PAIRUN_PAI_DIR": str(folder), "PAIRUN_TERMINATION_LOG": ""}
     env.pop("FC_POD_UID", None)
     return env
+
+
+def leave_plan(
+    folder: pathlib.Path, plan: Plan, store: SecretStore, command: Command | None = None
+) -> None:
+    """Leave a plan and its secrets on a volume as init does."""
+    (folder / "logs" / "local").mkdir(parents=True)
+    (folder / "runtime.d").mkdir()
+    document = dump_plan(plan, store, command)
+    (folder / "runtime.d" / "plan.json").write_text(json.dumps(document))
+    (folder / "runtime.d" / "secrets.json").write_text(json.dumps(store.dump()))
+
+
+def built_in(name: str) -> ModuleFile:
+    """A module of this checkout, as init writes it into the plan."""
+    path = ROOT / "modules" / f"{name}.py"
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    return ModuleFile(path=str(path), sha256=sha256, built_in=True)
 
 
 def program() -> tuple[list[str], str]:

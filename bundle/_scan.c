@@ -1,8 +1,9 @@
 /* Finds secrets in a stream, fast. pairun/secrets/scanner.py does the same in Python.
  *
  * The search is Wu's and Manber's ("A fast algorithm for multi-pattern searching", 1994): the last
- * two bytes of a window as long as the shortest form say how far the window may move. Where they
- * do not move it, the forms with these two bytes at this place are compared. */
+ * four bytes of a window as long as the shortest form say how far the window may move. Where they
+ * do not move it, the forms with these bytes at this place are compared. Two bytes are too few for
+ * a thousand secrets: in hexadecimal digits, no two move the window. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -10,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define PAIRS 65536
+#define PAIRS 65536 /* of two bytes; as many slots are there for four */
 #define NONE (-1)
 #define MAX_SHIFT 255
 
@@ -27,7 +28,7 @@
 typedef struct {
     const unsigned char *bytes;
     Py_ssize_t length;
-    int next; /* the next form with the same last two bytes in the window, not longer than this */
+    int next; /* the next form with the same slot at the end of the window, not longer than this */
     int like; /* the next form with the same first byte, not longer than this */
 } Form;
 
@@ -38,7 +39,8 @@ typedef struct {
     Form *forms; /* the longest first */
     int count;
     Py_ssize_t shortest, longest;
-    int first[PAIRS];           /* the first form of a pair's list */
+    Py_ssize_t block;           /* how many bytes choose a slot: 4, or 2 of shorter forms */
+    int first[PAIRS];           /* the first form of a slot's list */
     int begins[256];            /* the first form of a first byte's list */
     unsigned char shift[PAIRS]; /* how far the window may move */
     unsigned char inner[PAIRS]; /* whether a form has these two bytes side by side */
@@ -52,6 +54,16 @@ typedef struct {
 static unsigned pair(const unsigned char *at)
 {
     return at[0] | (unsigned)at[1] << 8;
+}
+
+/* The slot of the bytes at the end of a window; different bytes may share one. */
+static unsigned slot(const Scanner *self, const unsigned char *at)
+{
+    uint32_t bytes;
+    if (self->block == 2)
+        return pair(at);
+    memcpy(&bytes, at, sizeof bytes);
+    return bytes * 2654435761u >> 16;
 }
 
 /* The length of the longest form that begins at `at`, of those in one list; 0 for none. */
@@ -101,7 +113,7 @@ static Py_ssize_t find(const Scanner *self, const unsigned char *data, Py_ssize_
 {
     Py_ssize_t at = 0, found = 0, room = 0, window = self->shortest;
     while (at < end && at + window <= size) {
-        unsigned last = pair(data + at + window - 2);
+        unsigned last = slot(self, data + at + window - self->block);
         if (self->shift[last]) {
             at += self->shift[last];
             continue;
@@ -452,10 +464,10 @@ static PyObject *joined(Scanner *self, PyObject *args)
 static void prepare(Scanner *self)
 {
     Py_ssize_t window = self->shortest;
-    Py_ssize_t far = window - 1 < MAX_SHIFT ? window - 1 : MAX_SHIFT;
+    self->block = window < 4 ? 2 : 4;
+    Py_ssize_t far = window - self->block + 1 < MAX_SHIFT ? window - self->block + 1 : MAX_SHIFT;
     memset(self->shift, (int)far, sizeof self->shift);
-    for (int i = 0; i < PAIRS; i++)
-        self->first[i] = NONE;
+    memset(self->first, NONE, sizeof self->first);
     for (int i = 0; i < 256; i++)
         self->begins[i] = NONE;
     memset(self->inner, 0, sizeof self->inner);
@@ -463,9 +475,9 @@ static void prepare(Scanner *self)
     /* From the shortest to the longest, each to the head of its list. */
     for (int i = self->count - 1; i >= 0; i--) {
         Form *f = &self->forms[i];
-        for (Py_ssize_t at = 0; at + 2 <= window; at++) {
-            unsigned p = pair(f->bytes + at);
-            Py_ssize_t left = window - 2 - at;
+        for (Py_ssize_t at = 0; at + self->block <= window; at++) {
+            unsigned p = slot(self, f->bytes + at);
+            Py_ssize_t left = window - self->block - at;
             if (left < self->shift[p])
                 self->shift[p] = (unsigned char)left;
         }
@@ -473,7 +485,7 @@ static void prepare(Scanner *self)
             self->inner[pair(f->bytes + at)] = 1;
             self->open[f->bytes[at]] = 1;
         }
-        unsigned last = pair(f->bytes + window - 2);
+        unsigned last = slot(self, f->bytes + window - self->block);
         f->next = self->first[last];
         self->first[last] = i;
         f->like = self->begins[f->bytes[0]];

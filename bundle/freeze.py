@@ -36,9 +36,9 @@ ROOTS = (
     "pairun.cli.main", "pairun.cli.runtime", "pairun.cli.tasks", "pairun.cli.summary",
     "pairun.cli.barrier", "pairun.cli.progress", "pairun.cli.rendezvous", "pairun.module.cluster",
 )  # fmt: skip
-NOT_FOLLOWED = ("pairun.cli.dry_run", "pairun.playbook.content", "pairun.playbook.drafts",
-                "pairun.playbook.document.reading", "pairun.report.ansi")  # fmt: skip
-"""What ROOTS import for commands that the bundle does not have (those that read YAML), and colours."""
+NOT_FOLLOWED = ("pairun.cli.plan", "pairun.playbook.content", "pairun.playbook.drafts",
+                "pairun.playbook.document.reading")  # fmt: skip
+"""What ROOTS import for commands that the bundle does not have (those that read YAML)."""
 
 IN_C = ("_pairun", "_pairun_scan")
 """pairun's own modules in C, which main.c registers."""

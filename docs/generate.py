@@ -1,9 +1,10 @@
-"""Writes what documents the code knows: docs/reference, the schemas, the manual page; ``--check`` compares."""
+"""Writes what the code knows: docs/reference, the schema of Pods, the manual page; ``--check`` compares."""
 
 from __future__ import annotations
 
 import argparse
 import inspect
+import itertools
 import json
 import math
 import pathlib
@@ -15,22 +16,23 @@ from benchmarks import chart
 from benchmarks.record import history
 from docs.contextexamples import EXAMPLES
 from docs.manual import manual
+from docs.moduleguides import GUIDES, PLUGINS
 from docs.podschema import pod_schema
 from pairun.catalogue import CATALOGUE
 from pairun.cli.examples import examples_of
 from pairun.cli.main import COMMANDS, parser_of
-from pairun.cli.schema import FORMATS, schema
+from pairun.contract.arguments import arguments
 from pairun.diagnose.classes import CLASSES
 from pairun.engines.doctor.rights import COMMANDS as RIGHTS
 from pairun.engines.doctor.rights import ENGINES, Right, rules
 from pairun.engines.kubernetes.apierrors import role_rule
-from pairun.module import Context
+from pairun.module import CheckModule, Context, Module
 from pairun.module.effects import Effect
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.keywords import FOREIGN, KEYWORDS
+from pairun.playbook.moduleexamples import example_task
 from pairun.report.journal.metrics import BUCKETS_S, FAMILIES
-from pairun.report.pages import failure_lines, module_lines
-from pairun.report.pluginpages import plugin_lines
+from pairun.report.pages import examples, plugin_data, plugin_names, plugin_summary, summary_of
 from pairun.volume import journal
 
 FOLDER = pathlib.Path(__file__).parent
@@ -70,21 +72,101 @@ def keywords() -> Iterator[str]:
 def modules(content: Content) -> Iterator[str]:
     """The module reference."""
     yield "# Modules\n"
+    yield "This page lists the built-in modules. `pairun doc NAME` prints the same, also for the modules of your cluster.\n"
+    yield "| module | what it does | phases |"
+    yield "|---|---|---|"
     for name in sorted(content.modules):
-        _, *lines = module_lines(name, content.module(name))
-        yield f"## {name}\n\n```text"
-        yield from lines
-        yield "```\n"
+        phases = ", ".join(content.module(name).phases)
+        yield f"| [`{name}`](#{name}) | {_markdown(summary_of(name, content))} | {phases} |"
+    yield _OUTCOMES
+    for name in sorted(content.modules):
+        yield from _module(name, content.module(name))
+
+
+_OUTCOMES = """
+A task of a **state** module ends as `ok` (nothing to do), `changed` or `failed`; a task of a **check** module as `ok` or
+`failed`. Each task may also be `skipped`, or `ignored` after a failure: see [outcomes](../playbooks.md#how-a-task-runs).
+"""
+
+
+def _module(name: str, cls: type[Module]) -> Iterator[str]:
+    """The section of a module: a sentence, facts, arguments, an example, and its hand-written part."""
+    sentence, _, more = _markdown(inspect.getdoc(cls) or "").partition("\n")
+    yield f"## {name}\n\n{sentence}\n"
+    kind = "check" if issubclass(cls, CheckModule) else "state"
+    yield f"**{kind} module** · phases: {', '.join(cls.phases)}{_guide(name)}  "
+    yield f"**Privileges**: {_markdown(cls.privileges)}\n"
+    harmless = inspect.getattr_static(cls, "harmless")
+    if harmless is not Module.harmless:
+        kinds = sorted(harmless) if isinstance(harmless, frozenset) else ()
+        yield f"**Ignored failures**: {', '.join(kinds) or 'depends on the arguments'}\n"
+    if arguments(cls):
+        yield "| argument | type | default | meaning |"
+        yield "|---|---|---|---|"
+    for a in arguments(cls):
+        default = "required" if a.required else f"`{a.default_text()}`"
+        types = " or ".join(dict.fromkeys(p.strip() or '""' for p in a.kind.name.split(" | ")))
+        yield f"| `{a.name}` | {types} | {default} | {_cell(a.doc)} |"
+    example = "\n".join(example_task(cls))
+    yield f"\n```yaml\n{example}\n```\n"
+    part = list(_part(name)) or [more.strip()]
+    yield from (f"{text}\n" for text in part if text)
+
+
+def _guide(name: str) -> str:
+    """A link to the page that shows how to use a module or a plugin."""
+    page = GUIDES.get(name, "")
+    return f" · guide: [{page.partition('.md')[0]}](../{page})" if page else ""
+
+
+def _part(name: str) -> Iterator[str]:
+    """The hand-written part of a generated section."""
+    path = FOLDER / "parts" / f"{name}.md"
+    if path.exists():
+        yield path.read_text()
+
+
+def _markdown(text: str) -> str:
+    """A docstring as Markdown, with a link to each page that it names."""
+    return re.sub(r"docs/([\w-]+)\.md", r"[\1](../\1.md)", text.replace("``", "`"))
+
+
+def _cell(text: str) -> str:
+    return _markdown(text).replace("|", "&#124;")
 
 
 def plugins(content: Content) -> Iterator[str]:
     """The plugin reference."""
     yield "# Plugins of the job protocol\n"
-    for name in sorted(content.specs):
-        _, *lines = plugin_lines(name, content)
-        yield f"## {name}\n\n```text"
-        yield from lines
-        yield "```\n"
+    yield "This page lists the built-in plugins. A job names them in `extras`; `pairun doc plugins` also lists those of your"
+    yield "cluster.\n"
+    yield "| plugin | what it does |"
+    yield "|---|---|"
+    for name in plugin_names(content):
+        yield f"| [`{name}`](#{name}) | {_cell(plugin_summary(name, content))} |"
+    for name in plugin_names(content):
+        yield f"\n## {name}\n\n{_markdown(plugin_summary(name, content))}.\n"
+        yield f"**plugin**{_guide(name)}\n"
+        yield "| parameter | type | default | meaning |"
+        yield "|---|---|---|---|"
+        schema = plugin_data(name, content)["parameters"]
+        for parameter, its in schema["properties"].items():
+            kinds = its.get("type", "anything")
+            types = kinds if isinstance(kinds, str) else " or ".join(kinds)
+            default = f"`{json.dumps(its['default'])}`" if "default" in its else "none"
+            if parameter in schema.get("required", ()):
+                default = "required"
+            yield f"| `{parameter}` | {types} | {default} | {_cell(its.get('description', ''))} |"
+        yield "\n```yaml\nextras:\n  com.microsoft.pai.runtimeplugin:"
+        yield f"    - plugin: {name}\n      parameters: {PLUGINS[name]}\n```\n"
+        yield "| task | phase | module |"
+        yield "|---|---|---|"
+        spec = content.document(*content.specs[name]).plain()
+        for phase, task in ((p, task) for p in ("init", "runtime") for task in spec.get(p, ())):
+            (module,) = (k for k in task if k in content.modules)
+            # A page cannot show the parameters of a job.
+            title = re.sub(r"\{\{.*?\}\}", "…", task["name"])
+            yield f"| {title} | {phase} | [`{module}`](modules.md#{module}) |"
 
 
 def errors() -> Iterator[str]:
@@ -95,29 +177,36 @@ def errors() -> Iterator[str]:
     for id_, kind in CATALOGUE.items():
         section = f"pr{id_[2]}xx-{AREAS_OF_IDS[id_[2]]}"
         linked = f"[`{id_}`](../faq.md#{section})"
-        yield f"| {linked} | {kind.title} | {kind.advice.replace('|', '&#124;')} |"
+        yield f"| {linked} | {kind.title} | {_cell(kind.advice)} |"
 
 
 def failures(content: Content) -> Iterator[str]:
     """The reference of the failure diagnosis."""
     yield "# Classes of failures\n"
-    yield "What `pairun diagnose` and the exit summary say; how they come to it:"
-    yield "[diagnosis](../diagnosis.md).\n"
+    yield "This page lists the causes that `pairun diagnose` and the exit summary can name."
+    yield "[Find out why a job failed](../diagnosis.md) explains how pairun decides.\n"
     yield "| class | meaning | fault | retry |"
     yield "|---|---|---|---|"
     for name, kind in CLASSES.items():
         yield f"| [`{name}`](#{name}) | {kind.meaning} | {kind.fault} | {kind.retry or '-'} |"
-    for name in CLASSES:
-        yield f"\n## {name}\n\n```text"
-        _, *lines = failure_lines(name, content)
-        yield from lines
-        yield "```"
+    for name, kind in CLASSES.items():
+        yield f"\n## {name}\n\n{kind.meaning}\n"
+        if kind.advice:
+            yield f"- **Fault**: {kind.fault}; **retry**: {kind.retry or 'no advice'}"
+            yield f"- **Do**: {kind.advice}"
+        if kind.check:
+            yield f"- **Check**: {kind.check}: `{kind.command}`"
+            yield f"- **Fix**: {kind.mend}"
+        if samples := examples(name, content):
+            yield "\n```text"
+            yield from samples
+            yield "```"
 
 
 def commands() -> Iterator[str]:
     """The reference of the command line."""
     yield "# Commands\n"
-    yield "What they exit with: [exit codes](../exit-codes.md).\n"
+    yield "This page lists every command with its arguments. [Exit codes](../exit-codes.md) are on their own page.\n"
     yield "| command | what |"
     yield "|---|---|"
     yield "| [`pairun --dry-run`](#pairun---dry-run) | review jobs |"
@@ -213,17 +302,18 @@ def _right(right: Right) -> str:
 
 
 def records() -> Iterator[str]:
-    """The reference of the journal."""
-    yield "# The journal\n"
+    """The reference of the journal and of the metrics from it."""
+    yield "# The journal and the metrics\n"
     yield (journal.__doc__ or "").replace("``", "`")
+    yield from metrics()
 
 
 def metrics() -> Iterator[str]:
-    """The reference of the metrics."""
+    """The metrics of a journal."""
     bounds = ", ".join("+Inf" if b == math.inf else f"{b:g}" for b in BUCKETS_S)
-    yield "# Metrics\n"
-    yield "The metrics of `pairun report --metrics`; how to scrape them:"
-    yield "[metrics](../report.md#metrics). A name keeps its meaning, its unit and its labels.\n"
+    yield "\n## Metrics\n"
+    yield "`pairun report --metrics` prints these metrics ([how to scrape them](../report.md#metrics)). A name keeps its"
+    yield "meaning, its unit and its labels.\n"
     yield "| metric | type | labels | meaning |"
     yield "|---|---|---|---|"
     for f in FAMILIES:
@@ -329,19 +419,6 @@ def _sections(doc: str) -> Iterator[str]:
             yield line.replace("        ", "  ", 1) if line.startswith("        ") else line.strip()
 
 
-def schemas() -> Iterator[tuple[str, str]]:
-    """Each published schema: its file, and its text with one line for each definition."""
-    for name in FORMATS:
-        document = schema(name, [])
-        definitions = ",\n".join(
-            f"  {json.dumps(key)}: {json.dumps(each, ensure_ascii=False)}"
-            for key, each in document.pop("$defs").items()
-        )
-        text = json.dumps({**document, "$defs": {}}, indent=1, ensure_ascii=False)
-        text = text.replace('"$defs": {}', f'"$defs": {{\n{definitions}\n }}')
-        yield f"schemas/{name}.schema.json", f"{text}\n"
-
-
 def main(check: bool) -> int:
     """Write the files, or compare them."""
     content = Content([built_in_root()])
@@ -355,14 +432,12 @@ def main(check: bool) -> int:
         "commands": commands(),
         "rights": rights(),
         "journal": records(),
-        "metrics": metrics(),
-        "benchmarks": chart.page(history()),
+        "benchmarks": itertools.chain(chart.page(history()), [""], _part("accuracy")),
     }
     files = {
         f"reference/{name}.md": HEAD + "\n".join(lines).rstrip() + "\n"
         for name, lines in pages.items()
     }
-    files |= dict(schemas())
     files["pictures/benchmarks.svg"] = "\n".join(chart.drawing(history())) + "\n"
     files["../pairun/playbook/podschema.json"] = pod_schema()
     files["pairun.1"] = "\n".join(manual()) + "\n"

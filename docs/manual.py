@@ -11,15 +11,15 @@ from pairun.cli.main import parser_of, shown_commands
 
 EXITS = (
     ("0", "done; for run and submit --wait: the job succeeded"),
-    ("1", "bad input: every problem was printed"),
-    ("2", "wrong usage; with --exit-code: something would change or differs"),
-    ("other", "of run and submit --wait: the code of the first instance that failed"),
+    ("1", "invalid input: pairun prints every problem"),
+    ("2", "invalid usage; with --exit-code: something would change or differs"),
+    ("other", "run and submit --wait: the exit code of the first instance that failed"),
 )
 VARIABLES = (
     ("PAIRUN_PATH", "content roots, separated by colons, above the built-in one"),
     ("PAIRUN_IMAGE", "the image of init containers for manifest, submit, inject and doctor"),
     ("KUBECONFIG", "the kubeconfig"),
-    ("NO_COLOR", "no colours, whatever its value is"),
+    ("NO_COLOR", "if set, no colours"),
 )
 
 
@@ -39,7 +39,6 @@ def manual() -> Iterator[str]:
     yield from _listed("ENVIRONMENT", VARIABLES)
     yield ".SH SEE ALSO"
     yield "pairun doc NAME prints the page of a module, plugin, keyword, error id or class of failure."
-    yield "pairun doc \\-\\-site DIR writes the whole documentation as a web site."
 
 
 def _listed(title: str, items: tuple[tuple[str, str], ...]) -> Iterator[str]:

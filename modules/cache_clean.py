@@ -38,15 +38,15 @@ class _State(NamedTuple):
 class CacheClean(StateModule):
     """Empty the folders of a directory of the node whose names match a pattern.
 
-    Links are neither matched nor followed, and what is mounted inside stays. The folders themselves
-    stay, too, empty and owned by init's user.
+    It neither matches nor follows links, and keeps mounts inside. The folders remain, empty and
+    owned by init's user.
     """
 
     phases = ("init",)
     privileges = "root; a directory of the node, mounted into the init container"
     example = "cache_clean: {root: /host-mnt, folders: ['blobfusecache-*']}"
 
-    root: str = arg("The directory; nothing outside it is touched.")
+    root: str = arg("The directory; nothing outside it changes.")
     folders: list[str] = arg("Patterns of names of folders in it: *, ? and [...], no slash.")
 
     def require(self) -> Iterator[str]:

@@ -23,7 +23,7 @@ from pairun.module import (
     define,
     no_change,
     reveal,
-    unknown,
+    runs,
 )
 
 # Variables that a shell sets for itself; one that is not interactive drops PS1.
@@ -44,9 +44,7 @@ class Cmd(StateModule):
     example = "cmd: {script: 'make -j4 && ./prepare data', creates: /data/ready, workdir: /code}"
     verify = False
 
-    argv: list[str] | None = arg(
-        "The program and its arguments; no shell looks at them.", default=None
-    )
+    argv: list[str] | None = arg("The program and its arguments, without a shell.", default=None)
     script: str | Secret | None = arg(
         "Text for the shell; it appears in no process list.", default=None
     )
@@ -54,13 +52,13 @@ class Cmd(StateModule):
         "The script's `$0`, where the shell is bash 5 or later.", default="script"
     )
     errexit: bool = arg("The script ends at its first command that fails.", default=True)
-    creates: str | None = arg("Nothing is run when this path exists.", default=None)
-    unless: str | None = arg("Shell text; nothing is run when it exits with 0.", default=None)
+    creates: str | None = arg("Skip the command if this path exists.", default=None)
+    unless: str | None = arg("Shell text; skip the command if it exits with 0.", default=None)
     ok_codes: list[int] = arg("The exit codes that mean success.", factory=lambda: [0])
     workdir: str | None = arg(
         "The directory to run in; the container's own by default.", default=None
     )
-    export: bool = arg("Hand the variables that the script exports to later tasks.", default=False)
+    export: bool = arg("Pass the variables that the script exports to later tasks.", default=False)
     capture: bool = arg("Keep the output in the task's result instead of the log.", default=False)
 
     def require(self) -> Iterator[str]:
@@ -87,14 +85,14 @@ class Cmd(StateModule):
         return "run"
 
     def plan(self, state: _State) -> Verdict:
-        """Nothing to do, or unknown: it runs your command."""
+        """Nothing to do, or it runs the command."""
         if state == "empty":
             return no_change("nothing to run")
         if state == "creates":
             return no_change(f"{self.creates} exists")
         if state == "unless":
             return no_change(f"`{self.unless}` succeeded")
-        return unknown("cannot be predicted: runs a command")
+        return runs("a command")
 
     def apply(self, ctx: Context) -> Result:
         """Run the command or script."""
@@ -155,28 +153,17 @@ class Cmd(StateModule):
 
     def _failure(self, code: int, name: str) -> Failure:
         if code < 0:
-            return Transient(
-                f"{name} was killed by {_signal(-code)}",
-                fault="user",
-                hint=_kill_hint(-code),
-                exit_code=128 - code,
-            )
+            message = f"{name} was killed by {_signal(-code)}"
+            return Transient(message, fault="user", hint=_kill_hint(-code), exit_code=128 - code)
         sentence = f"{name} ended with exit code {code}"
         if code in (126, 127):
             why = "could not be executed" if code == 126 else "was not found"
-            return Permanent(
-                f"{sentence}: a program {why}",
-                fault="user",
-                hint="install it in the image, or correct the command",
-                exit_code=code,
-            )
+            message = f"{sentence}: a program {why}"
+            hint = "install it in the image, or correct the command"
+            return Permanent(message, fault="user", hint=hint, exit_code=code)
         if code > 128 and (name_of := _signal(code - 128)).startswith("SIG"):
-            return Transient(
-                f"{sentence}: a program in it was killed by {name_of}",
-                fault="user",
-                hint=_kill_hint(code - 128),
-                exit_code=code,
-            )
+            message = f"{sentence}: a program in it was killed by {name_of}"
+            return Transient(message, fault="user", hint=_kill_hint(code - 128), exit_code=code)
         if code == 0:
             sentence += f", and {self.ok_codes} means success"
         return Transient(sentence, fault="user", exit_code=code or None)
@@ -186,21 +173,16 @@ def _shell(ctx: Context) -> str:
     for name in ("bash", "sh"):
         if (path := ctx.which(name)) is not None:
             return path
-    raise Permanent(
-        "there is neither bash nor sh in this container",
-        fault="user",
-        hint="use 'argv' for a program that needs no shell, or an image with a shell",
-    )
+    hint = "use 'argv' for a program that needs no shell, or an image with a shell"
+    raise Permanent("there is neither bash nor sh in this container", fault="user", hint=hint)
 
 
 def _difference(ctx: Context, environ: bytes) -> dict[str, str | None]:
     """The differences between the script's environment and the task's."""
     if not environ:
-        raise Permanent(
-            "cannot export the variables of the script: it did not reach its end",
-            fault="user",
-            hint="'export' needs the shell's EXIT trap, and the script must not use exec",
-        )
+        message = "cannot export the variables of the script: it did not reach its end"
+        hint = "'export' needs the shell's EXIT trap, and the script must not use exec"
+        raise Permanent(message, fault="user", hint=hint)
     pairs = (v.partition("=") for v in environ.decode("utf-8", "surrogateescape").split("\0") if v)
     now = {name: value for name, _, value in pairs}
     # A shell may drop or keep names that are invalid in it (BASH_FUNC_x%%): ignore those.

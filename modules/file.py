@@ -37,13 +37,14 @@ class _State(NamedTuple):
 class File(StateModule):
     """Make sure that a file has a content and a mode, or that a path does not exist.
 
-    Directories above it are made. A symbolic link at the path is replaced, never followed.
+    It creates missing parent directories. It replaces a symbolic link at the path and never
+    follows it.
     """
 
     privileges = "may write to the directory"
     example = "file: {path: /etc/motd, content: 'Hello', mode: '0644'}"
 
-    path: str = arg("Where the file stands; an absolute path.")
+    path: str = arg("The absolute path of the file.")
     content: str | Secret | None = arg("The whole content of the file.", default=None)
     mode: Mode = arg("The permissions of the file.", default=Mode(0o644))
     absent: bool = arg("Remove the path and all below it.", default=False)
@@ -93,11 +94,9 @@ class File(StateModule):
             return None
         stat = ctx.stat(self.path)
         if stat is not None and stat.kind == "directory":
-            raise Permanent(
-                f"{self.path} is a directory; a file does not replace it",
-                fault="user",
-                hint="remove it in a task before, with 'absent: true'",
-            )
+            message = f"{self.path} is a directory; a file does not replace it"
+            hint = "remove it in a task before, with 'absent: true'"
+            raise Permanent(message, fault="user", hint=hint)
         ctx.make_dir(os.path.dirname(self.path))
         ctx.write_file(self.path, self._data(), self.mode)
         return None

@@ -28,7 +28,7 @@ _HOSTFILE = "hostfile"
 
 @define
 class GangEnvironment(StateModule):
-    """Export the variables of a distributed start, from ``cluster.json``; never over the user's own.
+    """Export the variables of a distributed start, except those that the user sets.
 
     The rank of an instance is its place among all, in the order of roles; rank 0 is the leader.
     torchrun's are those of its options (``PET_...``) and of a program without it (``RANK``,
@@ -41,10 +41,10 @@ class GangEnvironment(StateModule):
     example = "gang_environment: {styles: [torchrun]}"
     verify = False
 
-    styles: list[Literal["torchrun", "mpi", "jax"]] = arg("For which programs.")
-    torchrun_port: int = arg("Where the leader listens for torchrun.", default=29500)
-    jax_port: int = arg("Where the leader listens for JAX.", default=1234)
-    slots: int = arg("How many processes of MPI an instance takes.", default=1)
+    styles: list[Literal["torchrun", "mpi", "jax"]] = arg("The launchers to set variables for.")
+    torchrun_port: int = arg("The leader's port for torchrun.", default=29500)
+    jax_port: int = arg("The leader's port for JAX.", default=1234)
+    slots: int = arg("The number of MPI processes of an instance.", default=1)
 
     def require(self) -> Iterator[str]:
         """There is something to export, and the ports exist."""
@@ -129,9 +129,6 @@ def _hosts(ctx: Context) -> tuple[list[str], int]:
         ) from e
     hosts = [str(host) for _, host in members]
     if not all(re.fullmatch(r"[\w.:%-]+", host) and host != "None" for host in hosts):
-        raise Permanent(
-            "not every instance has an address",
-            fault="platform",
-            hint="wait for them: add --barrier, or set gang: true in the task barrier",
-        )
+        hint = "wait for them: add --barrier, or set gang: true in the task barrier"
+        raise Permanent("not every instance has an address", fault="platform", hint=hint)
     return hosts, rank

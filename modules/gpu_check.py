@@ -115,31 +115,29 @@ class _Gpu(NamedTuple):
 
 @define
 class GpuCheck(CheckModule):
-    """Check that as many GPUs as the job asked for are there, and that they are well.
+    """Check that the container has the GPUs that the job requests, and that they are healthy.
 
-    It reads `nvidia-smi -q -x`: errors of the memory that no GPU could correct, repairs that wait
-    for a reset or have failed, GPUs that are lost; and in the kernel's log, where it can be read,
-    the Xids of these GPUs that tell of broken hardware.
+    It reads `nvidia-smi -q -x`: uncorrectable memory errors, repairs that wait for a reset or have
+    failed, lost GPUs. If the kernel's log is readable, it also finds the Xids of these GPUs that mean
+    broken hardware.
     """
 
     privileges = "what nvidia-smi needs; for Xids, the kernel's log"
     example = "gpu_check: {gpus: 8, policy: retry}"
 
     gpus: int | None = arg(
-        "How many this instance asked for, such as job.role.resources.gpu; 0 checks nothing.",
+        "The number that the instance requests, such as job.role.resources.gpu; 0: no check.",
         default=None,
     )
     policy: Literal["fail", "retry", "warn"] = arg(
-        "What a bad GPU does: fail for good, fail so that another node may be tried, or warn.",
+        "What a bad GPU causes: a failure, a conflict so that another node is tried, or a warning.",
         default="fail",
     )
     max_aggregate: int | None = arg(
         "The most uncorrectable errors in a GPU's whole life; they are not counted by default.",
         default=None,
     )
-    answer_within: Duration = arg(
-        "How long nvidia-smi may take; a driver that hangs does not answer.", default=Duration(30.0)
-    )
+    answer_within: Duration = arg("The longest time for nvidia-smi.", default=Duration(30.0))
 
     def require(self) -> Iterator[str]:
         """The numbers are valid."""

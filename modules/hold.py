@@ -36,7 +36,7 @@ class _State(NamedTuple):
 
 @define
 class Hold(StateModule):
-    """Keep the container for a time, so that people can look into it: an exit handler for failures.
+    """Keep the container for inspection: an exit handler for failures.
 
     It ends when the time is up, when the file `run/release` appears on the shared volume, at the
     task's `deadline`, or when the platform stops the container, whichever comes first. The
@@ -48,15 +48,15 @@ class Hold(StateModule):
     example = "hold: {time: 30m, argv: [/usr/sbin/sshd, -D, -p, '2222']}"
     verify = False
 
-    time: Duration = arg("How long; 0s does not hold.", bound="hold_max")
+    time: Duration = arg("The longest time; 0s does not hold.", bound="hold_max")
     argv: list[str] | None = arg(
-        "A program to run meanwhile, with its arguments; it is ended with the hold.", default=None
+        "A program to run during the hold, with its arguments; it ends with the hold.", default=None
     )
     script: str | Secret | None = arg(
-        "Text for the shell (bash, else sh) to run meanwhile, in place of argv.", default=None
+        "Text for the shell (bash, else sh) to run during the hold, in place of argv.", default=None
     )
     container: str = arg(
-        "The container's name, for the line that says how to get in.", default="app"
+        "The container's name, for the message that shows how to enter it.", default="app"
     )
 
     def require(self) -> Iterator[str]:
@@ -76,7 +76,7 @@ class Hold(StateModule):
             return no_change("no hold time is set")
         if state.released:
             return no_change("it was released before it began")
-        return will_change(f"keep the container for {format_duration(self.time)}")
+        return will_change(f"keep the container for {format_duration(self.time)}", does="runs")
 
     def apply(self, ctx: Context) -> Result:
         """Log how to enter the container, run the command, and wait."""

@@ -35,6 +35,7 @@ class JobEnvironment(StateModule):
     """
 
     phases = ("init",)
+    certainly = "writes"
     privileges = "may write to the shared volume"
     example = "job_environment: {environment: [[PAI_TASK_ROLE_INSTANCES, 'worker:0']], cluster: {}}"
 

@@ -49,8 +49,8 @@ class Notify(CheckModule):
 
     As a task it reports the start, as an exit handler the outcome of the phase. A webhook gets one
     POST per attempt, with a JSON object of id, event, job, role, index, exit_code, message and text;
-    the id is the same in every attempt. A message that cannot be sent fails nothing, unless `policy`
-    says so.
+    the id is the same in every attempt. If it cannot be sent, the task is
+    ignored, unless `policy` is fail.
     """
 
     privileges = "network; for events, a Pod's token that may create events"
@@ -62,7 +62,7 @@ class Notify(CheckModule):
         "Further headers for it, such as Authorization.", factory=dict
     )
     kubernetes: bool = arg(
-        "Also write an Event of this Pod, where a token is mounted; else nothing.", default=False
+        "Also create an Event of this Pod, if a token is mounted.", default=False
     )
     text: str | None = arg("Your own text; by default one sentence about the event.", default=None)
     event: _Event | None = arg(

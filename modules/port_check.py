@@ -11,12 +11,12 @@ _SHOWN = 5
 
 @define
 class PortCheck(CheckModule):
-    """Fail when a port that the task was given is taken, before the user's command finds out.
+    """Check that the ports of the instance are free.
 
     Ports are computed from the Pod's identity, so a new Pod gets others.
     """
 
-    privileges = "none; it names the owner of a port only where it may see the process"
+    privileges = "none; it names the owner of a port only if it may see the process"
     example = "port_check: {ports: {http: [20080], ssh: [20022]}}"
 
     ports: dict[str, list[int]] = arg("The ports of the task: label to numbers.")
@@ -36,11 +36,8 @@ class PortCheck(CheckModule):
         seen: dict[int, str] = {}
         for number, label in numbered:
             if number in seen:
-                raise Conflict(
-                    f"port {number} was given twice, as '{seen[number]}' and as '{label}'",
-                    fault="platform",
-                    hint="a new Pod gets other ports",
-                )
+                message = f"port {number} was given twice, as '{seen[number]}' and as '{label}'"
+                raise Conflict(message, fault="platform", hint="a new Pod gets other ports")
             seen[number] = label
         taken = []
         for number, label in numbered:
@@ -48,9 +45,6 @@ class PortCheck(CheckModule):
                 taken.append(f"port {number} ('{label}'): {holder}")
         if taken:
             more = f"; and {len(taken) - _SHOWN} more" if len(taken) > _SHOWN else ""
-            raise Conflict(
-                f"taken on this node: {'; '.join(taken[:_SHOWN])}{more}",
-                fault="platform",
-                hint="a new Pod gets other ports",
-            )
+            message = f"taken on this node: {'; '.join(taken[:_SHOWN])}{more}"
+            raise Conflict(message, fault="platform", hint="a new Pod gets other ports")
         return Result(message=f"{len(numbered)} ports are free")

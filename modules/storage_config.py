@@ -31,10 +31,10 @@ Record = Mapping[str, Any]
 
 @define
 class StorageConfig(StateModule):
-    """Leave the storages that a job may use in a file, for root alone.
+    """Write the storages that the job may use to a file that only root can read.
 
-    They are in two Secrets of the cluster, as OpenPAI's administrators wrote them:
-    ``storage-config`` says what each storage mounts, ``storage-server`` how its servers are reached.
+    It reads two Secrets of the cluster: ``storage-config`` has what each storage mounts,
+    ``storage-server`` the addresses of its servers.
     """
 
     phases = ("init",)
@@ -42,12 +42,12 @@ class StorageConfig(StateModule):
     example = """storage_config: {names: [data], allowed: '["data"]', path: /tmp/storages.json}"""
 
     path: str = arg("The file.")
-    names: list[str] = arg("The storages; those that are the default, without any.", factory=list)
+    names: list[str] = arg("The storages; without any, the default ones.", factory=list)
     allowed: str | None = arg(
         "The names that the job may use, as a JSON list; the platform's STORAGE_CONFIGS.",
         default=None,
     )
-    namespace: str = arg("Where the secrets stand.", default="pai-storage")
+    namespace: str = arg("The namespace of the Secrets.", default="pai-storage")
 
     def probe(self, ctx: Context) -> tuple[bytes, bool]:
         """The content that the file must have, and whether it has it.

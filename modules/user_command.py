@@ -17,7 +17,7 @@ from pairun.module import (
     define,
     parse_duration,
     reveal,
-    unknown,
+    runs,
 )
 
 # Two are handled by the kernel alone, and one reports that a child of ours ended.
@@ -28,8 +28,8 @@ _NOT_PASSED_ON = {"SIGKILL", "SIGSTOP", "SIGCHLD", "SIGCLD"}
 class UserCommand(StateModule):
     """Run the user's command: the last task of the runtime phase.
 
-    PID 1 runs it itself, as its own child, to forward signals to it, keep its output and pass its
-    exit code on.
+    PID 1 starts it as its own child, forwards signals to it, keeps its output and returns its exit
+    code.
     """
 
     phases = ("runtime",)
@@ -44,10 +44,10 @@ class UserCommand(StateModule):
     )
     nounset: bool = arg("An unset variable in the command is an error.", default=True)
     shell: Literal["auto", "bash", "sh"] = arg(
-        "The shell that reads it; auto is bash where the image has it, else sh.", default="auto"
+        "The shell; auto is bash if the image has it, else sh.", default="auto"
     )
     signals_to: Literal["group", "process"] = arg(
-        "Who hears the signals: the command and all that it starts, or its main process alone.",
+        "Who gets the signals: the command's process group, or only its main process.",
         default="group",
     )
     signals: dict[str, str | list[str] | None] = arg(
@@ -62,12 +62,18 @@ class UserCommand(StateModule):
         default=None,
     )
 
+    compat: Literal["", "strict"] = arg(
+        "strict: the command ignores SIGINT and SIGQUIT, as under OpenPAI's runtime.", default=""
+    )
+
     def require(self) -> Iterator[str]:
         """There is a script or a program, and the signals exist."""
         if (self.script is None) == (self.argv is None):
             yield "give exactly one of 'script' and 'argv'"
         if self.argv is not None and (not self.argv or not self.argv[0]):
             yield "'argv' must name a program"
+        if self.compat and self.script is None:
+            yield "'compat' needs 'script'"
         if any("\0" in each for each in self.argv or ()):
             yield "'argv' must not hold a NUL character"
         for name, value in self.signals.items():
@@ -82,8 +88,8 @@ class UserCommand(StateModule):
         """Probe nothing."""
 
     def plan(self, state: None) -> Verdict:
-        """Unknown: it runs your command."""
-        return unknown("cannot be predicted: runs your command")
+        """It runs your command."""
+        return runs("your command")
 
     def apply(self, ctx: Context) -> Result:
         """Never called by the executor: PID 1 runs the command.
@@ -91,10 +97,8 @@ class UserCommand(StateModule):
         Raises:
             Permanent: always.
         """
-        raise Permanent(
-            "the user's command is run by PID 1, not as a task",
-            hint="start the phase with `pairun runtime`",
-        )
+        message = "the user's command is run by PID 1, not as a task"
+        raise Permanent(message, hint="start the phase with `pairun runtime`")
 
     def script_text(self) -> str:
         """The file that the shell runs; empty if the command is a program.
@@ -105,7 +109,8 @@ class UserCommand(StateModule):
         """
         if self.script is None:
             return ""
-        lines = ["set -o errexit"]
+        lines = ["trap '' INT QUIT"] if self.compat else []
+        lines.append("set -o errexit")
         if self.nounset:
             lines.append("set -o nounset")
         lines.append("if (set -o pipefail) 2>/dev/null; then set -o pipefail; fi")

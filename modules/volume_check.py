@@ -21,15 +21,17 @@ from pairun.module import (
 class VolumeCheck(CheckModule):
     """Check that volumes are mounted, and that their servers answer.
 
-    A command that works on a directory where nothing is mounted loses its results with the
-    container, and one whose file server hangs says nothing about it.
+    Without the check, a command that writes to an unmounted directory loses its results with the
+    container, and a file server that hangs gives no message.
     """
 
     phases = ("runtime",)
     example = "volume_check: {paths: [/mnt/data]}"
 
-    paths: list[str] = arg("Where they must be mounted.")
-    answer_within: Duration = arg("How long each may take to answer.", default=Duration(10.0))
+    paths: list[str] = arg("The mount points.")
+    answer_within: Duration = arg(
+        "The longest time in which each must respond.", default=Duration(10.0)
+    )
 
     def require(self) -> Iterator[str]:
         """The paths are absolute."""

@@ -131,7 +131,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("PR602", "a module that cannot be loaded", "Correct the module's file."),
     (
         "PR603",
-        "a module with unusable arguments class",
+        "a module with an unusable class",
         "See docs/modules.md for what a module consists of.",
     ),
     ("PR604", "unknown argument", "See `pairun doc MODULE`."),
@@ -247,7 +247,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR770",
         "no API server that this Pod can ask",
-        "See docs/barrier.md: the Pod needs the API server's address, a token and the CA certificate.",
+        "See docs/gang.md: the Pod needs the API server's address, a token and the CA certificate.",
     ),
     ("PR771", "no such Framework", "It was deleted; submit the job again."),
     (
@@ -264,17 +264,17 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR775",
         "the members of a job did not meet in time",
-        "Check what the Pods in the message wait for; see docs/rendezvous.md.",
+        "Check what the Pods in the message wait for; see docs/gang.md.",
     ),
     (
         "PR776",
         "the job's leader refuses this member",
-        "The member belongs to another attempt, or its request is invalid; see docs/rendezvous.md.",
+        "The member belongs to another attempt, or its request is invalid; see docs/gang.md.",
     ),
     (
         "PR777",
         "the port of the rendezvous is taken",
-        "Another process on the node uses the port; docs/rendezvous.md says how pairun chooses it.",
+        "Another process on the node uses the port; docs/gang.md says how pairun chooses it.",
     ),
     (
         "PR778",
@@ -284,7 +284,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR779",
         "instances that do not know each other",
-        "See docs/rendezvous.md: it takes several instances, and the job's key.",
+        "See docs/gang.md: it takes several instances, and the job's key.",
     ),
     (
         "PR780",
@@ -374,7 +374,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR820",
         "a manifest without a Pod template for pairun",
-        "See docs/inject.md for the kinds, and for what belongs into a controller's own template.",
+        "See docs/inject.md for the kinds; --kind-template names the template of another.",
     ),
     (
         "PR821",
@@ -386,7 +386,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "text that pairun cannot edit",
         "An anchor shares it with other parts: write it out where it is used.",
     ),
-    ("PR823", "several containers, and any could be the main one", "Name it with --container."),
+    ("PR823", "a Pod without the main container that you named", "Correct --container."),
     (
         "PR824",
         "a barrier that could never pass, or whose gang is unknown",
@@ -400,13 +400,13 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("PR826", "a workload that behaves differently with pairun", "See docs/inject.md."),
     (
         "PR827",
-        "a command that the workload's controller replaces",
-        "PID 1 cannot be put before it; see docs/inject.md.",
+        "a workload that pairun cannot be injected into",
+        "Its controller replaces the command or drops init containers; see docs/inject.md.",
     ),
     (
         "PR828",
         "rights that an injected Pod lacks",
-        "Name a service account with --service-account, or let pairun create one.",
+        "Name a service account with --use ServiceAccount/NAME, or let pairun create one.",
     ),
     ("PR810", "a journal that cannot be read", "See docs/report.md for what can be given."),
     ("PR811", "a page that cannot be written", "Name a file in a folder that exists and has room."),
@@ -442,11 +442,6 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "Nothing defines what the tag names; the text reaches the shell.",
     ),
     ("PR905", "a secret too short to redact", "Values under 4 bytes are not masked in logs."),
-    (
-        "PR906",
-        "image text that the old runtime refused",
-        "pairun accepts it; the old runtime ended with 254.",
-    ),
     ("PR907", "an event that does not exist", "The callback never runs."),
     ("PR908", "not part of this version yet", "pairun ignores it."),
     (
@@ -535,10 +530,15 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "white space at the ends of a secret",
         "Quote the value, or use |- for a block without a line end; a server may refuse a padded one.",
     ),
+    (
+        "PR937",
+        "a secret in plain text",
+        "Move it below secrets, and write <% $secrets.NAME %> in its place; then replace the secret.",
+    ),
 )
 
 CATALOGUE = {id_: ErrorKind(title, advice) for id_, title, advice in _ROWS}
 """Id to its kind, in the order of the ids."""
 
-RETIRED = ("PR202", "PR405", "PR514", "PR797", "PR813", "PR928", "PR929", "PR934")
+RETIRED = ("PR202", "PR405", "PR514", "PR797", "PR813", "PR906", "PR928", "PR929", "PR934")
 """Ids of earlier versions. No new error may have one of them."""

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, islice
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 from pairun.base.escapes import visible
 
@@ -148,12 +148,23 @@ class PairunError(Exception):
         super().__init__("; ".join(p.message for p in problems))
         self.problems = problems
 
+    @classmethod
+    def of(
+        cls,
+        id: str,  # noqa: A002 - as in `Problem`
+        message: str,
+        place: Place | None = None,
+        hint: str | None = None,
+    ) -> Self:
+        """The exception for one error, with the fields of its `Problem`."""
+        return cls(Problem(id, message, place, hint))
+
 
 class Problems:
-    """Collects problems, so that a user sees all of them at once."""
+    """Collects problems, so that a user sees all of them at once; begins with some."""
 
-    def __init__(self) -> None:
-        self._found: list[Problem] = []
+    def __init__(self, found: Iterable[Problem] = ()) -> None:
+        self._found = list(found)
 
     def error(
         self,

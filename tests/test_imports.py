@@ -21,7 +21,7 @@ PACKAGE = Path(pairun.__file__).parent
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if "builtin" not in p.parts)
 ORDER = (
     "base", "secrets", "errors", "catalogue", "kube", "module", "contract", "net", "plan", "volume",
-    "rendezvous", "diagnose", "incident", "host", "testing", "runtime", "executor", "playbook", "job",
+    "rendezvous", "diagnose", "host", "testing", "runtime", "executor", "playbook", "job",
     "openpai", "inject", "review", "report", "init", "engines", "cli",
 )  # fmt: skip
 STANDARD = sys.stdlib_module_names
@@ -30,14 +30,13 @@ PID_1 = {"runtime", "base", "secrets", "errors", "diagnose", "volume"}
 LIBRARIES = {
     "base": {"_pairun"},  # linked into the bundle
     "secrets": {"_pairun_scan"},  # linked into the bundle
-    "kube": {"attrs"},
+    "kube": {"attrs", "yaml"},  # yaml for termination messages, in a function
     "module": {"attrs"},
     "contract": {"attrs"},
     "net": {"requests", "urllib3"},
     "plan": {"attrs"},
     "rendezvous": set(),
-    "diagnose": {"_pairun_scan"},
-    "incident": {"yaml"},  # for objects of Kubernetes, in a function
+    "diagnose": {"_pairun_scan", "yaml"},  # yaml for objects of Kubernetes, in a function
     "host": {"attrs"},
     "testing": {"attrs"},
     "volume": {"attrs"},
@@ -48,7 +47,7 @@ LIBRARIES = {
     "openpai": {"attrs", "yaml"},
     "inject": {"attrs", "yaml"},
     "review": {"attrs"},
-    "report": {"attrs", "rich"},
+    "report": {"attrs", "jinja2", "rich"},
     "init": {"attrs"},
     "engines": {"attrs", "yaml", "requests", "urllib3", "kubernetes"},
     "cli": {"attrs", "yaml", "jsonschema", "requests"},
@@ -141,7 +140,7 @@ def test_the_page_on_architecture_shows_every_room_in_this_order() -> None:
 
 def test_late_values_need_nothing_but_the_floor_and_jinja() -> None:
     """The user's container resolves expressions without YAML, schemas or the job protocol."""
-    files = ("template", "views", "places", "jinjacode", "sandbox")
+    files = ("template", "views", "jinjacode", "sandbox")
     found = {
         n
         for file in files

@@ -6,7 +6,8 @@ import re
 import tomllib
 from pathlib import Path
 
-PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PRODUCT = {"attrs", "jinja2", "jsonschema", "kubernetes", "pyyaml", "requests", "rich"}
 
 
@@ -19,3 +20,12 @@ def test_the_packages_of_the_product_are_its_dependencies() -> None:
 def test_the_extra_for_clusters_is_empty() -> None:
     """Who asks for ``pairun[kubernetes]`` gets pairun, without a warning."""
     assert PROJECT["optional-dependencies"]["kubernetes"] == []
+
+
+def test_what_the_bundle_does_not_follow_is_there() -> None:
+    """A command that is renamed would bring the whole command line into the bundle."""
+    text = (ROOT / "bundle" / "freeze.py").read_text()
+    [listed] = re.findall(r"^NOT_FOLLOWED = \((.*?)\)", text, re.DOTALL | re.MULTILINE)
+    names = re.findall(r'"([\w.]+)"', listed)
+    assert len(names) > 3
+    assert [n for n in names if not (ROOT / f"{n.replace('.', '/')}.py").is_file()] == []

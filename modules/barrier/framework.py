@@ -8,12 +8,10 @@ from urllib.parse import quote
 from pairun.module import Context, Gathering, Permanent, TimedOut, Transient
 from pairun.module.cluster import PORT_ANNOTATION, port_annotation, task_statuses, why_missing
 
-from .members import Look, Member, all_members, own_member
 from .objects import (
-    ANSWER_S,
-    MAX_BYTES,
-    OBJECT_VARIABLES,
-    PODS_PATH,
+    Backend,
+    Look,
+    Member,
     Object,
     meta,
     parse_object,
@@ -24,28 +22,29 @@ from .objects import (
 )
 
 _REASONS_S = 10.0
-"""The limit for all requests about missing tasks together, in seconds."""
+"""The limit for all requests about missing instances together, in seconds."""
 
 _WHOLE_FRAMEWORK = 800
-"""The maximum number of tasks for which every Pod reads the Framework: more exceed a megabyte."""
+"""The maximum number of instances for which every Pod reads the Framework: more exceed 1 MB."""
 
 _METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/{}/frameworks/{}"
 
 
-class FrameworkBackend:
+class FrameworkBackend(Backend):
     """Reads the Framework object from the API server.
 
     Args:
         ctx: the world.
-        gang: whether to wait for all tasks, or only for this one.
+        gang: whether to wait for all instances, or only for this one.
         strict: whether to read a large Framework whole, too.
     """
 
+    looks_per_s = 150.0
+
     def __init__(self, ctx: Context, gang: bool, *, strict: bool = False) -> None:
-        self._ctx, self._gang, self._strict = ctx, gang, strict
-        self._namespace, self._name = (ctx.env[name] for name in OBJECT_VARIABLES)
-        self._path = _FRAMEWORKS.format(quote(self._namespace), quote(self._name))
+        super().__init__(ctx, gang, "")
+        self._strict = strict
         self._last: Look | None = None
         self._seen = ""
 
@@ -62,43 +61,45 @@ class FrameworkBackend:
                 return self._last
         framework = _inflated(self._get(seen))
         self._seen = meta(framework, "resourceVersion") or ""
-        members = all_members(framework)
-        own = own_member(self._ctx, members)
-        attempts = dict(task_attempts(framework))
+        self._use(framework)
+        attempts = task_attempts(framework)
         if self._ctx.env.get("PAIRUN_HOST_IP"):
             # The engines that set it reach Pods at their own addresses, not at their nodes'
             # addresses.
             for attempt in attempts.values():
                 attempt["podHostIP"] = attempt.get("podIP")
+        own = attempts.get(self._own, {})
         if self._gang:
+            members = self._members
             missing = [m for m in members if not attempts.get(m, {}).get("podIP")]
         else:
-            members, attempt = [own], attempts.get(own, {})
-            has_ip = attempt.get("podHostIP") or self._ctx.env.get("PAIRUN_HOST_IP")
-            missing = [] if attempt.get("podUID") and has_ip else [own]
-        foreign = self._foreign(framework, attempts.get(own, {}))
-        running = any(a.get("runTime") for m, a in attempts.items() if m != own)
+            members = [self._own]
+            has_ip = own.get("podHostIP") or self._ctx.env.get("PAIRUN_HOST_IP")
+            missing = [] if own.get("podUID") and has_ip else members
+        foreign = self._other_attempt(framework) or self._foreign(own)
+        running = any(a.get("runTime") for m, a in attempts.items() if m != self._own)
         self._last = Look(framework, members, missing, foreign, running=running)
         return self._last
 
     def met(self, roles: Mapping[str, Object], gathering: Gathering) -> Look:
-        """The Framework with the addresses that the tasks sent each other.
+        """The Framework with the addresses that the instances sent each other.
 
         The controller may record them later. A large Framework is not read: this Pod already has
-        what the tasks need from it.
+        what the instances need from it.
         """
-        addresses = peer_addresses(gathering.peers or ())
+        addresses, ports = peer_addresses(gathering), gathering.ports
         members = list(addresses)
-        ports = gathering.ports
-        if self._strict or ports is None or len(members) <= _WHOLE_FRAMEWORK:
+        must_read = self._strict or ports is None
+        if must_read or len(members) <= _WHOLE_FRAMEWORK:
             try:
                 framework = _inflated(self._lately())
-                known = dict(task_attempts(framework))
+                known = task_attempts(framework)
                 whole = {m: {**known.get(m, {}), **address} for m, address in addresses.items()}
                 return Look(with_addresses(framework, whole), members, [])
             except (Transient, TimedOut):
-                if self._strict or ports is None:
+                if must_read:
                     raise
+        assert ports is not None
         return Look(with_addresses(self._sketch(roles, ports), addresses), members, [])
 
     def _lately(self) -> Object:
@@ -124,17 +125,17 @@ class FrameworkBackend:
 
     def _get(self, version: str = "", accept: str | None = None) -> Object:
         """The Framework, not older than a version (Kubernetes API concepts, "Resource versions")."""
+        path = _FRAMEWORKS.format(quote(self._namespace), quote(self._name))
         query = {"resourceVersion": version} if version else None
-        data = self._ctx.ask_api(
-            self._path, query=query, accept=accept, timeout_s=ANSWER_S, max_bytes=MAX_BYTES
-        )
+        data = self._ask(path, query=query, accept=accept)
         which = f"the Framework {self._name} in the namespace {self._namespace}"
+        hint = "submit the job again"
         if data is None:
-            gone = "was deleted while this task waited" if self._last else "does not exist"
-            raise Permanent(f"{which} {gone}", fault="user", hint="submit the job again")
+            gone = "was deleted while this instance waited" if self._last else "does not exist"
+            raise Permanent(f"{which} {gone}", fault="user", hint=hint)
         framework = parse_object(data, which)
         if meta(framework, "deletionTimestamp"):
-            raise Permanent(f"{which} is being deleted", fault="user", hint="submit the job again")
+            raise Permanent(f"{which} is being deleted", fault="user", hint=hint)
         uid = self._ctx.env.get("FC_FRAMEWORK_UID")
         if uid and meta(framework, "uid") != uid:
             raise Permanent(
@@ -144,21 +145,17 @@ class FrameworkBackend:
             )
         return framework
 
-    def _foreign(self, framework: Object, own: Object) -> str:
-        """Why the status is not for this Pod (it may be older or newer); empty if it is."""
+    def _other_attempt(self, framework: Object) -> str:
+        """Why the status is not for this Pod's attempt (it may be older or newer)."""
         current = ((framework.get("status") or {}).get("attemptStatus") or {}).get("id")
         mine = self._ctx.env.get("FC_FRAMEWORK_ATTEMPT_ID")
-        if mine and current is not None and str(current) != mine:
-            return f"they belong to the job's attempt {current}, and this Pod to {mine}"
-        pod = own.get("podUID")
-        if pod and pod != self._ctx.env["FC_POD_UID"]:
-            return "they refer to another Pod instead of this one"
-        return ""
+        if not mine or current is None or str(current) == mine:
+            return ""
+        return f"they belong to the job's attempt {current}, and this Pod to {mine}"
 
     def why(self, missing: list[Member]) -> Iterator[tuple[Member, str]]:
         """Read the missing Pods one by one; there are few, or the first are like the others."""
-        assert self._last is not None
-        known = dict(task_attempts(self._last.framework))
+        known = task_attempts(self._framework)
         end = self._ctx.now() + _REASONS_S
         for member in missing:
             attempt = known.get(member, {})
@@ -166,9 +163,8 @@ class FrameworkBackend:
                 yield member, "no Pod yet"
                 continue
             name = attempt.get("podName") or f"{self._name}-{member}"
-            path = f"{PODS_PATH.format(quote(self._namespace))}/{quote(name)}"
             left = max(0.5, end - self._ctx.now())
-            data = self._ctx.ask_api(path, timeout_s=left, max_bytes=MAX_BYTES)
+            data = self._ask(f"{self._pods_path}/{quote(name)}", left)
             why = "its Pod is gone" if data is None else why_missing(parse_object(data, name))
             yield member, why
 
@@ -183,8 +179,4 @@ def _inflated(framework: Object) -> Object:
         statuses = task_statuses(framework)
     except ValueError as e:
         raise Transient(str(e), fault="platform") from e
-    if not statuses:
-        return framework
-    inflated = with_statuses(framework, statuses)
-    inflated["status"]["attemptStatus"].pop("taskRoleStatusesCompressed", None)
-    return inflated
+    return with_statuses(framework, statuses) if statuses else framework

@@ -1,43 +1,38 @@
-"""A directory that all tasks of a job on one machine share."""
+"""A directory that all instances of a job on one machine share."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 
 from pairun.module import Context, parse_json
 
-from .members import Look, Member, all_members, own_member
-from .objects import read_framework, with_addresses
+from .objects import Backend, Look, Member, meta, with_addresses
 from .outputs import write_if_changed
 
 
-class LocalBackend:
-    """Every task announces its address in a directory; an earlier run's is replaced.
+class LocalBackend(Backend):
+    """Every instance announces its address in a directory; an earlier run's is replaced.
 
     Args:
         ctx: the world; ``PAIRUN_GANG_DIR`` is the directory.
     """
 
     def __init__(self, ctx: Context) -> None:
-        self._ctx = ctx
-        gang = ctx.env["PAIRUN_GANG_DIR"]
-        self._framework = read_framework(ctx, os.path.join(gang, "framework.json"))
-        self._members = all_members(self._framework)
+        gang, ip = ctx.env["PAIRUN_GANG_DIR"], ctx.env["PAIRUN_HOST_IP"]
+        super().__init__(ctx, True, os.path.join(gang, "framework.json"))
         self._directory = os.path.join(gang, "announce")
-        own = own_member(ctx, self._members)
-        ip = ctx.env["PAIRUN_HOST_IP"]
         address = {"podUID": ctx.env["FC_POD_UID"], "podIP": ip, "podHostIP": ip}
         ctx.make_dir(self._directory)
-        write_if_changed(ctx, self._file(own), json.dumps(address, indent=1).encode() + b"\n")
+        data = json.dumps(address, indent=1).encode() + b"\n"
+        write_if_changed(ctx, self._file(self._own), data)
 
     def _file(self, member: Member) -> str:
         return os.path.join(self._directory, f"{member}.json")
 
     def look(self) -> Look:
-        """The tasks that have announced an address."""
-        name = (self._framework.get("metadata") or {}).get("name", "job")
+        """The instances that have announced an address."""
+        name = meta(self._framework, "name") or "job"
         announced = set(self._ctx.list_dir(self._directory) or ())
         addresses = {}
         for member in self._members:
@@ -52,8 +47,3 @@ class LocalBackend:
                 addresses[member] = {**address, "podName": f"{name}-{member}"}
         missing = [m for m in self._members if m not in addresses]
         return Look(with_addresses(self._framework, addresses), self._members, missing)
-
-    def why(self, missing: list[Member]) -> Iterator[tuple[Member, str]]:
-        """Returns no reasons: the directory contains none."""
-        _ = missing
-        yield from ()

@@ -8,8 +8,7 @@ import time
 
 from pairun.module import Context, Failure
 
-from .members import all_members
-from .objects import MAX_BYTES, Object, role_statuses, task_attempts
+from .objects import MAX_BYTES, Object, all_members, task_attempts
 
 
 class BarrierLog:
@@ -59,15 +58,15 @@ def write_injector(ctx: Context, framework: Object) -> None:
 
     The shell that sources it sets ``FB_<ROLE>_PORT``.
     """
-    members = set(all_members(framework))
-    ips: dict[str, list[str]] = {role["name"]: [] for role in role_statuses(framework)}
-    for member, attempt in task_attempts(framework):
-        if member in members and attempt.get("podIP"):
-            ips[member.role].append(attempt["podIP"])
+    attempts = task_attempts(framework)
+    ips: dict[str, list[str]] = {}
+    for member in all_members(framework):
+        ip = attempts.get(member, {}).get("podIP")
+        ips.setdefault(member.role, []).extend([ip] if ip else [])
     lines = ["#!/bin/bash", ""]
     for suffix, port in (("IPS", ""), ("ADDRESSES", ":${{FB_{}_PORT}}")):
-        for role in dict.fromkeys(member.role for member in members if member.role in ips):
+        for role, known in ips.items():
             name = f"FB_{role.upper()}_{suffix}"
-            values = ",".join(ip + port.format(role.upper()) for ip in ips[role])
+            values = ",".join(ip + port.format(role.upper()) for ip in known)
             lines += [f"export {name}={values}", f"echo {name}=${{{name}}}"]
     write_if_changed(ctx, "injector.sh", "\n".join(lines).encode() + b"\n", 0o755)

@@ -1,52 +1,61 @@
-"""Checks a backend until every task has an address, or the time is over."""
+"""Checks a backend until every instance has an address, or the time is over."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from pairun.module import Context, Failure, Gathering, TimedOut, Transient, format_duration
 
-from .members import SHOWN, Backend, Look, Member, some_of
+from .objects import SHOWN, Backend, Look, Member, Object
 
 _RESERVE_S = 1.0
-"""The part of the attempt's time that is reserved for the message about missing tasks."""
+"""The part of the attempt's time that is reserved for the message about missing instances."""
 
 _REASONS_IN_LARGE_GANGS = 3
 _LARGE_GANG = 100
 
 _SHORTEST_S = 1.0
-"""The shortest time between two checks by one task, and before the first one beside a leader."""
+"""The shortest time between two checks by an instance."""
+
+_ANSWER_S = 0.3
+"""Seconds in which a leader that runs can answer an instance that joins, before that asks the API server."""
 
 _PATIENCE_S = 20.0
 """Seconds for which the barrier tries to reach the job's leader before it asks the API server."""
+
+_ALONE_PER_S = 50.0
+"""Checks per second by a whole gang that does not reach its leader; small gangs check more seldom."""
 
 _SELDOM_S, _SELDOM_PER_TASK_S = 90.0, 0.06
 """How often it asks the API server while the leader responds; large gangs in effect never do."""
 
 
 class Wait:
-    """Checks until no task is missing, or the time is over.
+    """Checks until no instance is missing, or the time is over.
 
     Args:
         ctx: the world.
         backend: reads the addresses.
-        interval: seconds between two checks; with ``looks_per_s``, the maximum.
+        interval: the longest time between two checks, in seconds.
         timeout: seconds for all checks together.
         say: takes lines for people.
 
     Attributes:
-        interval: as above.
-        looks_per_s: checks per second that one server gets from the gang; 0 for no limit.
+        looks_per_s: checks per second that one server gets from the gang; 0 for the interval alone.
     """
 
     def __init__(
-        self, ctx: Context, backend: Backend, interval: float, timeout: float, say: Any
+        self,
+        ctx: Context,
+        backend: Backend,
+        interval: float,
+        timeout: float,
+        say: Callable[[str], None],
     ) -> None:
         self._ctx, self._backend, self._say = ctx, backend, say
-        self.interval, self._limit = interval, timeout
-        self.looks_per_s = 0.0
+        self._interval, self._limit = interval, timeout
+        self.looks_per_s = backend.looks_per_s
         if (left := ctx.remaining_s()) is not None:
             self._limit = max(0.0, min(timeout, left - _RESERVE_S))
         self._failure: Failure | None = None
@@ -54,25 +63,20 @@ class Wait:
         self._look: Look | None = None
         self._last_line = ""
         self._gathering: Gathering | None = None
-        self._met: Callable[[], Look] | None = None
-        self._tasks = 0
+        self._roles: Mapping[str, Object] = {}
         self._joins = False
 
-    def meet(self, gathering: Gathering, tasks: int, met: Callable[[], Look]) -> None:
-        """Wait until the tasks find each other; check often only if they do not.
-
-        Args:
-            gathering: the tasks that are looking for each other.
-            tasks: number of these tasks.
-            met: makes the result after all of them have authenticated.
-        """
-        self._gathering, self._tasks, self._met = gathering, tasks, met
+    def meet(self, roles: Mapping[str, Object]) -> None:
+        """Let the instances of these roles find each other; check often only if they do not."""
+        self._roles = roles
+        counts = {name: role["count"] for name, role in roles.items()}
+        self._gathering = self._ctx.gather(counts, self._say) if counts else None
 
     def result(self) -> Look:
-        """The last check, in which no task is missing.
+        """The last check, in which no instance is missing.
 
         Raises:
-            TimedOut: tasks are missing at the end; the message names them and the reasons.
+            TimedOut: instances are missing at the end; the message names them and the reasons.
             Transient: the last check had no usable answer.
             Permanent: waiting longer would not help.
         """
@@ -89,7 +93,8 @@ class Wait:
             patience = self._patience(turn, is_early)
             wait = max(looked + self._pause(turn), start + patience) - now
             if left > 0 and wait > 0:
-                self._rest(min(left, wait))
+                rest = gathering.wait if (gathering := self._gathering) else self._ctx.sleep
+                rest(min(left, wait))
                 continue
             look = self._once()
             if look is not None and (gathering := self._gathering) is not None:
@@ -104,7 +109,7 @@ class Wait:
             turn += not is_early
 
     def _is_early(self) -> bool:
-        """Whether to ask now, because this task may join a gang that runs.
+        """Whether to ask now, because this instance may join a gang that runs.
 
         In such a gang nobody registers any more. Its leader sees that in a first look, the others
         in the leader's Pod. In a gang that starts, an early look does not end the leader's wait:
@@ -120,64 +125,60 @@ class Wait:
         if self._gathering is None:
             return 0.0
         if is_early:
-            # With a key, a leader that runs may still know all tasks.
-            return 0.0 if self._gathering.leads else _SHORTEST_S
+            # With a key, a leader that runs may still know all instances.
+            return 0.0 if self._gathering.leads else _ANSWER_S
+        tasks = self._tasks()
         if not self._gathering.connected:
-            return _PATIENCE_S
-        return (turn + 1) * max(_SELDOM_S, self._tasks * _SELDOM_PER_TASK_S)
+            return max(_PATIENCE_S, tasks / _ALONE_PER_S)
+        return (turn + 1) * max(_SELDOM_S, tasks * _SELDOM_PER_TASK_S)
+
+    def _tasks(self) -> int:
+        return sum(role["count"] for role in self._roles.values())
 
     def _together(self) -> Look | None:
-        """The addresses that the tasks sent each other, after a complete gathering."""
+        """The addresses that the instances sent each other, after a complete gathering."""
         gathering = self._gathering
         if gathering is None or not (gathering.complete or gathering.over):
             return None
         self._gathering = None
         if gathering.over:
-            self._say(f"the tasks do not find each other: {gathering.over}")
-        if gathering.peers is None or self._met is None:
+            self._say(f"the instances do not find each other: {gathering.over}")
+        if gathering.peers is None:
             return None
-        self._say(f"all {len(gathering.peers)} tasks have found each other")
-        return self._met()
-
-    def _rest(self, seconds: float) -> None:
-        if self._gathering is None:
-            self._ctx.sleep(seconds)
-        else:
-            self._gathering.wait(seconds)
+        self._say(f"all {len(gathering.peers)} instances have found each other")
+        return self._backend.met(self._roles, gathering)
 
     def _once(self) -> Look | None:
+        """Ask the backend; logs the answer if it differs from the last one."""
+        look = None
         try:
-            self._look = self._backend.look()
+            look = self._look = self._backend.look()
         except (Transient, TimedOut) as e:
             self._failure, self._failures = e, self._failures + 1
-            self._say_once(f"{e.message}; retrying")
-            return None
-        self._failure, self._failures = None, 0
-        self._say_once(
-            str(self._look) + (f", but {foreign}" if (foreign := self._look.foreign) else "")
-        )
-        return self._look
-
-    def _say_once(self, line: str) -> None:
+            line = f"{e.message}; retrying"
+        else:
+            self._failure, self._failures = None, 0
+            line = str(look)
         if line != self._last_line:
             self._last_line = line
             self._say(line)
+        return look
 
     def _pause(self, turn: int) -> float:
-        """Seconds until the next check, different for each task of a gang."""
-        if self._failure is not None:
-            retry_after = self._failure.retry_after_s or 0.0
-            backoff = float(2 ** min(self._failures - 1, 6))
-            return max(retry_after, min(10.0, backoff)) * self._jitter(turn)
-        if not self.looks_per_s or self._look is None:
-            return self.interval
-        fair = 0.0 if self._joins else len(self._look.members) / self.looks_per_s
-        return min(self.interval, max(_SHORTEST_S, fair) * self._jitter(turn))
-
-    def _jitter(self, turn: int) -> float:
-        """A factor from 0.75 to 1.25, determined by the task and the turn."""
+        """Seconds until the next check, different for each instance of a gang."""
         who = f"{self._ctx.env.get('FC_POD_UID')}/{turn}"
-        return 0.75 + zlib.crc32(who.encode()) / 2**33
+        jitter = 0.75 + zlib.crc32(who.encode()) / 2**33  # up to 1.25
+        least = 0.0
+        if self._gathering is not None and not self._joins:
+            # The leader may still come: its absence must not load the API server.
+            least = self._tasks() / _ALONE_PER_S * (jitter + 0.25)
+        if self._failure is not None:
+            backoff = min(10.0, float(2 ** min(self._failures - 1, 6)))
+            return max(max(self._failure.retry_after_s or 0.0, backoff) * jitter, least)
+        if not self.looks_per_s or self._look is None:
+            return max(self._interval, least)
+        fair = 0.0 if self._joins else len(self._look.members) / self.looks_per_s
+        return max(min(self._interval, max(_SHORTEST_S, fair) * jitter), least)
 
     def _late(self) -> Failure:
         limit, look = format_duration(self._limit), self._look
@@ -188,7 +189,7 @@ class Wait:
                 fault="platform",
                 hint="check that the API server is up, and that this node reaches it",
             )
-        hint = "check why those tasks do not start: resources, image, node"
+        hint = "check why those instances do not start: resources, image, node"
         reasons: dict[Member, str] = {}
         count = SHOWN if len(look.members) <= _LARGE_GANG else _REASONS_IN_LARGE_GANGS
         try:
@@ -199,8 +200,9 @@ class Wait:
         if look.foreign:
             hint = (
                 "this Pod's attempt is over, or not recorded yet: check the job's state, and that "
+                "its controller runs"
             )
-            hint += "its controller runs"
-        missing = f"; missing: {some_of(look.missing, reasons)}" if look.missing else ""
-        foreign = f", but {look.foreign}" if look.foreign else ""
-        return TimedOut(f"after {limit} {look}{foreign}{missing}", fault="platform", hint=hint)
+        names = [f"{m} ({reasons[m]})" if m in reasons else str(m) for m in look.missing]
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        missing = f"; missing: {', '.join(names[:SHOWN])}{more}" if names else ""
+        return TimedOut(f"after {limit} {look}{missing}", fault="platform", hint=hint)

@@ -156,16 +156,16 @@ class Download(StateModule):
                 ctx.set_mode(item.path, item.mode)
                 continue
             ctx.make_dir(os.path.dirname(item.path))
-            done.append(self._unpacked(ctx, item) if item.unpack else self._fetched(ctx, item))
+            if item.unpack:
+                done.append(self._unpacked(ctx, item))
+            else:
+                done.append(_facts(item, self._fetch(ctx, item, item.path)))
         total = sum(d["bytes"] for d in done)
         resumed = sum(d["resumed_at"] for d in done)
         count = f"{len(done)} file{'s' if len(done) != 1 else ''}"
         message = f"{count}, {format_size(total)}"
         message += f", of which {format_size(resumed)} were downloaded before" if resumed else ""
         return Result(values={"files": done}, message=message if done else "the mode was set")
-
-    def _fetched(self, ctx: Context, item: Item) -> dict[str, Any]:
-        return _facts(item, self._fetch(ctx, item, item.path))
 
     def _fetch(self, ctx: Context, item: Item, path: str) -> FetchedFile:
         return ctx.fetch_file(
@@ -205,11 +205,8 @@ class Download(StateModule):
         except Permanent as e:
             # The same archive would fail again; the server may send another one.
             ctx.remove(archive)
-            raise Permanent(
-                f"what {host_of(item)} sent cannot be unpacked: {e.message}",
-                fault=e.fault,
-                hint=e.hint,
-            ) from e
+            message = f"what {host_of(item)} sent cannot be unpacked: {e.message}"
+            raise Permanent(message, fault=e.fault, hint=e.hint) from e
         ctx.remove(archive)
         return {**_facts(item, fetched), "members": unpacked.members, "unpacked": unpacked.size}
 

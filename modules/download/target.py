@@ -95,16 +95,12 @@ def require_ours(item: Item, target: Target) -> None:
         return
     if not item.unpack and target.stat.kind in ("directory", "other"):
         word = "directory" if target.stat.kind == "directory" else "special file"
-        raise Permanent(
-            f"{item.path} is a {word}; a file does not replace it",
-            fault="user",
-            hint="name the file itself, or remove the existing file in an earlier task",
-        )
+        message = f"{item.path} is a {word}; a file does not replace it"
+        hint = "name the file itself, or remove the existing file in an earlier task"
+        raise Permanent(message, fault="user", hint=hint)
     if item.unpack and target.stat.kind != "directory":
         raise Permanent(f"{item.path} exists and is not a directory", fault="user")
     if item.unpack and target.marker is None and not target.empty:
-        raise Permanent(
-            f"{item.path} exists, and its content is not from a download",
-            fault="user",
-            hint="name a separate directory: pairun replaces it as a whole",
-        )
+        message = f"{item.path} exists, and its content is not from a download"
+        hint = "name a separate directory: pairun replaces it as a whole"
+        raise Permanent(message, fault="user", hint=hint)

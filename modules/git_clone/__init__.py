@@ -146,50 +146,46 @@ class GitClone(StateModule):
         parent, name = os.path.split(self.dest.rstrip("/"))
         ctx.make_dir(parent)
         # `same` and `old` are needed only to replace an existing clone.
-        new, same, old = (
+        new, same, old = places = [
             os.path.join(parent, f".{name}.pairun-{x}") for x in ("clone", "same", "old")
-        )
-        for leftover in (new, same, old):
-            ctx.remove(leftover)  # of an interrupted attempt
+        ]
+        _remove(ctx, places)  # of an interrupted attempt
         try:
-            sha = self._replace(ctx, state.clone, new, same, old)
+            cloner = self._cloner(ctx)
+            sha = cloner.clone(new, self.commit)
+            # A copy of the clone keeps this file, which identifies the copy's commit.
+            mark = os.path.join(new, cloner.own, "pairun")
+            ctx.write_file(mark, f"{sha} {self._url()}\n".encode("utf-8", "surrogateescape"))
+            if state.clone is not None:
+                self._require_unchanged(ctx, cloner, state.clone, new, same)
+            self._move(ctx, new, old if state.clone is not None else None)
         finally:
-            for leftover in (new, same, old):
-                ctx.remove(leftover)
+            _remove(ctx, places)
         return Result(values={"commit": sha}, message=f"cloned at {sha[:12]}")
 
-    def _replace(
-        self, ctx: Context, existing: ExistingClone | None, new: str, same: str, old: str
-    ) -> str:
-        """Clone to ``new`` and move it to the destination; return the commit."""
-        dest, cloner = self.dest.rstrip("/"), self._cloner(ctx)
-        sha = cloner.clone(new, self.commit)
-        # A copy of the clone keeps this file, which identifies the copy's commit.
-        mark = os.path.join(new, ".git", "pairun")
-        ctx.write_file(mark, f"{sha} {self._url()}\n".encode("utf-8", "surrogateescape"))
-        if existing is not None:
-            self._require_unchanged(ctx, cloner, existing, new, same)
+    def _move(self, ctx: Context, new: str, old: str | None) -> None:
+        """Move the clone to the destination; an existing one to ``old``, and back on failure."""
+        dest = self.dest.rstrip("/")
+        if old is not None:
             ctx.rename(dest, old)
         try:
             ctx.rename(new, dest)
         except Failure:
-            if existing is not None:
+            if old is not None:
                 ctx.rename(old, dest)
             raise
-        return sha
 
     def _look(self, ctx: Context) -> Destination:
         stat = ctx.stat(self.dest)
-        if stat is None:
-            return Destination(None, None)
-        if stat.kind != "directory":
+        if stat is not None and stat.kind != "directory":
             return Destination(None, f"a {stat.kind} that is not a clone")
-        if not ctx.list_dir(self.dest):
+        if stat is None or not ctx.list_dir(self.dest):
             return Destination(None, None)
-        clone = read_clone(ctx, self.dest, self._branch())
-        return Destination(
-            clone, None if clone else "a directory that is not empty and not a clone"
-        )
+        cloner = self._cloner(ctx)
+        folder = os.path.join(self.dest, cloner.own)
+        clone = read_clone(ctx, folder, cloner.remote, self._branch())
+        blocked = None if clone else "a directory that is not empty and not a clone"
+        return Destination(clone, blocked)
 
     def _ask_server(self, ctx: Context, state: Destination) -> Destination:
         """The server's commit of the branch; if the server does not respond, the reason."""
@@ -230,11 +226,13 @@ class GitClone(StateModule):
         Raises:
             Permanent: it holds commits or files that the server does not have.
         """
-        for sha in {existing.sha, *local_commits(ctx, self.dest)}:
+        for sha in {existing.sha, *local_commits(ctx, os.path.join(self.dest, cloner.own))}:
             if not cloner.has(new, sha):
-                cloner.fetch(new, ["--depth", "1", "origin", sha])
+                cloner.fetch(new, ["--depth", "1", cloner.remote, sha])
             if not cloner.has(new, sha):
                 raise self._in_the_way("commits that the git server does not have")
+        if not cloner.own:
+            return
         cloner.clone(same, existing.sha)
         theirs, ours = working_tree(ctx, self.dest), working_tree(ctx, same)
         if theirs != ours:
@@ -249,26 +247,31 @@ class GitClone(StateModule):
             raise self._in_the_way(f"files that were changed: {first}")
 
     def _in_the_way(self, what: str) -> Permanent:
-        return Permanent(
-            f"{self.dest} holds {what}; pairun does not change it",
-            fault="user",
-            hint="choose another 'dest', or save and remove the existing clone",
-        )
+        message = f"{self.dest} holds {what}; pairun does not change it"
+        hint = "choose another 'dest', or save and remove the existing clone"
+        return Permanent(message, fault="user", hint=hint)
 
     def _git(self, ctx: Context) -> Git:
-        return Git(ctx, reveal(self.repo), lfs=self.lfs, stall_s=self.stall)
+        lazy = "--filter" in dict(self._options())
+        return Git(ctx, reveal(self.repo), lfs=self.lfs, stall_s=self.stall, lazy=lazy)
 
     def _cloner(self, ctx: Context) -> Cloner:
-        options = parse_options(self.options)
-        if self.branch is not None:
-            options.append(("--branch", self.branch))
-        if self.depth is not None:
-            options.append(("--depth", str(self.depth)))
-        return Cloner(ctx, self._git(ctx), self._url(), options, lfs=self.lfs)
+        return Cloner(ctx, self._git(ctx), self._options(), lfs=self.lfs)
+
+    def _options(self) -> list[tuple[str, str | None]]:
+        """The options of ``git clone``, with those that are arguments of the task."""
+        depth = None if self.depth is None else str(self.depth)
+        given = (("--branch", self.branch), ("--depth", depth))
+        return [*parse_options(self.options), *(option for option in given if option[1])]
 
     def _url(self) -> str:
         """The address without its credentials."""
         return plain_url(reveal(self.repo))
 
     def _branch(self) -> str | None:
-        return self.branch or dict(parse_options(self.options)).get("--branch")
+        return dict(self._options()).get("--branch")
+
+
+def _remove(ctx: Context, places: list[str]) -> None:
+    for place in places:
+        ctx.remove(place)

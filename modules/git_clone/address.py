@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from pairun.module import Secret, reveal
@@ -54,24 +53,13 @@ def plain_url(text: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
-class Credentials(NamedTuple):
-    """The credentials in an address, and the only server that may get them.
+def credentials_in(text: str) -> tuple[str, str, str | None]:
+    """The user and the password in an address, decoded, and the only server that may get them.
 
-    Attributes:
-        user: empty if there is none.
-        password: likewise.
-        server: scheme, host and port; None without credentials.
+    The server is scheme, host and port; None without credentials.
     """
-
-    user: str
-    password: str
-    server: str | None
-
-
-def credentials_in(text: str) -> Credentials:
-    """The credentials in an address, decoded."""
     parts = http_parts(text)
     if parts is None or "@" not in parts.netloc:
-        return Credentials("", "", None)
+        return "", "", None
     server = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-    return Credentials(unquote(parts.username or ""), unquote(parts.password or ""), server)
+    return unquote(parts.username or ""), unquote(parts.password or ""), server

@@ -16,7 +16,7 @@ class ExistingClone(NamedTuple):
     """What the files of a clone show.
 
     Attributes:
-        url: of the remote ``origin``.
+        url: of the remote that was cloned.
         ref: the branch that is checked out, or empty.
         sha: the commit that is checked out.
         tag: whether it has the tag that the task names.
@@ -44,19 +44,19 @@ class Destination(NamedTuple):
     unasked: str | None = None
 
 
-def read_clone(ctx: Context, dest: str, branch: str | None) -> ExistingClone | None:
-    """Read the files of a clone (gitrepository-layout(5)); git never runs on untrusted files."""
+def read_clone(ctx: Context, folder: str, remote: str, branch: str | None) -> ExistingClone | None:
+    """Read the files of a clone (gitrepository-layout(5)); git never runs on untrusted files.
+
+    Args:
+        folder: of git's own files.
+        remote: the name of the remote that was cloned.
+        branch: the branch or tag of the task.
+    """
 
     def text(name: str) -> str:
-        path = os.path.join(dest, ".git", name)
-        stat = ctx.stat(path)
-        # A link could lead anywhere.
-        if stat is None or stat.kind != "file":
-            return ""
-        return (ctx.read_file(path, _PACKED_REFS) or b"").decode("utf-8", "replace")
+        return _text(ctx, os.path.join(folder, name))
 
-    lines = re.finditer(r"^([0-9a-f]{40,64}) (\S+)$", text("packed-refs"), re.MULTILINE)
-    packed = {line[2]: line[1] for line in lines}
+    packed = _packed(ctx, folder)
     head = text("HEAD").strip()
     ref = head.removeprefix("ref: ") if head.startswith("ref: ") else ""
     if ref and (".." in ref or not ref.startswith("refs/")):
@@ -66,37 +66,46 @@ def read_clone(ctx: Context, dest: str, branch: str | None) -> ExistingClone | N
         return None
     tag = f"refs/tags/{branch}"
     is_tag = bool(branch and not ref and ".." not in tag and (text(tag) or tag in packed))
-    return ExistingClone(_origin(text("config")), ref, sha, is_tag)
+    return ExistingClone(_url_of(remote, text("config")), ref, sha, is_tag)
 
 
-def _origin(config: str) -> str:
-    """The address of the remote ``origin`` in a git configuration, or empty."""
+def _text(ctx: Context, path: str) -> str:
+    """The text of a file; empty if it is none. A link could lead anywhere."""
+    stat = ctx.stat(path)
+    if stat is None or stat.kind != "file":
+        return ""
+    return (ctx.read_file(path, _PACKED_REFS) or b"").decode("utf-8", "replace")
+
+
+def _packed(ctx: Context, folder: str) -> dict[str, str]:
+    """The commit of each packed reference."""
+    text = _text(ctx, os.path.join(folder, "packed-refs"))
+    return {line[2]: line[1] for line in re.finditer(r"(?m)^([0-9a-f]{40,64}) (\S+)$", text)}
+
+
+def _url_of(remote: str, config: str) -> str:
+    """The address of a remote in a git configuration, or empty."""
     section = ""
     for line in map(str.strip, config.splitlines()):
         if line.startswith("["):
             section = line
-        elif section == '[remote "origin"]' and (url := re.match(r"url\s*=\s*(.*)", line)):
+        elif section == f'[remote "{remote}"]' and (url := re.match(r"url\s*=\s*(.*)", line)):
             return url[1].strip('"')
     return ""
 
 
-def local_commits(ctx: Context, dest: str) -> set[str]:
+def local_commits(ctx: Context, folder: str) -> set[str]:
     """The commits of the branches and stashes of a clone."""
-    shas = set()
-    places = [os.path.join(dest, ".git", "refs", name) for name in ("heads", "stash")]
+    packed = _packed(ctx, folder).items()
+    shas = {sha for ref, sha in packed if ref.startswith("refs/heads/") or ref == "refs/stash"}
+    places = [os.path.join(folder, "refs", name) for name in ("heads", "stash")]
     while places:
         place = places.pop()
         stat = ctx.stat(place)
         if stat is not None and stat.kind == "directory":
             places += [os.path.join(place, name) for name in ctx.list_dir(place) or []]
-        elif stat is not None and stat.kind == "file":
-            shas.add((ctx.read_file(place) or b"").decode("ascii", "replace").strip())
-    packed = ctx.stat(os.path.join(dest, ".git", "packed-refs"))
-    if packed is not None and packed.kind == "file":
-        text = ctx.read_file(os.path.join(dest, ".git", "packed-refs"), _PACKED_REFS) or b""
-        shas |= {
-            x.decode() for x in re.findall(rb"(?m)^([0-9a-f]{40,64}) refs/(?:heads/|stash$)", text)
-        }
+        else:
+            shas.add(_text(ctx, place).strip())
     return {sha for sha in shas if re.fullmatch("[0-9a-f]{40,64}", sha)}
 
 

@@ -35,143 +35,70 @@ class _Meaning(NamedTuple):
     sentence: str
     kind: type[Failure]
     fault: Fault
-    hint: str | None
+    hint: str | None = None
 
 
 _MEANINGS = (
-    _Meaning(
-        r"returned error: 429|\bHTTP 429\b|rate limit exceeded",
-        "the git server limits requests",
-        Transient,
-        "platform",
-        None,
-    ),
-    _Meaning(
-        r"returned error: (408|5\d\d)|\bHTTP 5\d\d\b|from HTTP 5\d\d",
-        "the git server has an internal error",
-        Transient,
-        "platform",
-        None,
-    ),
-    _Meaning(
-        r"could not read (username|password)|terminal prompts disabled",
-        "the git server requires a login, and the address has no credentials",
-        Permanent,
-        "user",
-        "write https://user:token@host/… with the token as a secret, or check the address: "
-        "some servers require a login for a repository that does not exist",
-    ),
-    _Meaning(
-        r"returned error: 401|authentication failed|authorization error|authentication required",
-        "the git server does not accept the user or the token",
-        Permanent,
-        "user",
-        "check both, whether the token has expired, and whether it may read this repository",
-    ),
-    _Meaning(
-        r"host key verification failed",
-        "the host key of the ssh server is unknown",
-        Permanent,
-        "user",
-        "use https, or ask for its key to be added to the image's known_hosts",
-    ),
-    _Meaning(
-        r"returned error: 403|permission denied \(|access denied|from HTTP 403",
-        "the git server refuses access",
-        Permanent,
-        "user",
-        "ask the owner of the repository for access, or use a token that may read it",
-    ),
-    _Meaning(
-        r"transport '.*' not allowed|protocol '.*' is not supported|unable to find remote helper"
-        r"|remote helper .* aborted",
-        "the repository refers to a kind of address that is not allowed",
-        Permanent,
-        "user",
-        "submodules must have https, http, ssh or git addresses",
-    ),
-    _Meaning(
-        r"no url found for submodule|strange (hostname|pathname|port)|invalid value for 'submodule|suspicious submodule|submodule (url|path|name) looks like"
-        r"|looks like a command-line option|refusing to create|invalid path '|disallowed submodule"
-        r"|is a symbolic link|beyond a symbolic link|inside git dir|contains a symbolic link"
-        r"|symlinked directory",
-        "the repository contains something that git refuses as unsafe",
-        Permanent,
-        "user",
-        "check its .gitmodules and its paths",
-    ),
-    _Meaning(
-        r"unable to read (sha1 file|[0-9a-f]{40})|did not send all necessary objects"
-        r"|missing (blob|tree|commit|necessary objects)",
-        "the repository on the server is damaged: objects are missing",
-        Permanent,
-        "unknown",
-        "ask the owner of the repository to run 'git fsck' on the server, and to restore it",
-    ),
-    _Meaning(
-        r"no space left on device|disk quota exceeded",
-        "there is not enough space for the clone",
-        Transient,
-        "unknown",
-        "free space at 'dest', or clone less: depth: 1",
-    ),
-    _Meaning(
-        r"certificate|CAfile|issuer",
-        "the git server's certificate is not trusted",
-        Permanent,
-        "platform",
-        "the image of the init container needs the server's certificate authority",
-    ),
-    _Meaning(
-        r"could not resolve|temporary failure in name resolution|name or service not known",
-        "the name of the git server cannot be resolved",
-        Transient,
-        "platform",
-        None,
-    ),
-    _Meaning(
-        r"operation too slow|timed out|timeout",
-        "the git server stopped answering",
-        Transient,
-        "platform",
-        None,
-    ),
-    _Meaning(
-        r"remote branch .* not found|couldn't find remote ref",
-        "the branch or tag does not exist",
-        Permanent,
-        "user",
-        "check its spelling, and whether it was merged and deleted",
-    ),
-    _Meaning(
-        r"is this a git repository|not valid: |redirect",
-        "the server at this address does not serve a git repository",
-        Permanent,
-        "user",
-        "check the address; a login page or a proxy may answer instead",
-    ),
-    _Meaning(
-        r"repository .* not found|repository not found|repository .* does not exist"
-        r"|does not appear to be a git repository|returned error: 404|from HTTP 404",
-        "the repository does not exist",
-        Permanent,
-        "user",
-        "check the address; a private repository without credentials looks the same",
-    ),
-    _Meaning(
-        r"dubious ownership", "the repository belongs to another user", Permanent, "user", None
-    ),
-    _Meaning(
-        r"connection (refused|reset|closed)|failed to connect|couldn't connect|unable to connect"
-        r"|network is unreachable|no route to host|empty reply|early eof|unexpected disconnect"
-        r"|hung up|rpc failed|transfer closed|invalid index-pack|bad line length|inflate"
-        r"|pack (is|has)|expected flush|gnutls|ssl_|ssl routines|SSL/TLS",
-        "the connection to the git server broke",
-        Transient,
-        "platform",
-        None,
-    ),
-)
+    _Meaning(r"returned error: 429|\bHTTP 429\b|rate limit exceeded",
+             "the git server limits requests", Transient, "platform"),
+    _Meaning(r"returned error: (408|5\d\d)|\bHTTP 5\d\d\b|from HTTP 5\d\d",
+             "the git server has an internal error", Transient, "platform"),
+    _Meaning("could not read (username|password)|terminal prompts disabled",
+             "the git server requires a login, and the address has no credentials", Permanent, "user",
+             "write https://user:token@host/… with the token as a secret, or check the address: "
+             "some servers require a login for a repository that does not exist"),
+    _Meaning("returned error: 401|authentication failed|authorization error|authentication required",
+             "the git server does not accept the user or the token", Permanent, "user",
+             "check both, whether the token has expired, and whether it may read this repository"),
+    _Meaning("host key verification failed",
+             "the host key of the ssh server is unknown", Permanent, "user",
+             "use https, or ask for its key to be added to the image's known_hosts"),
+    _Meaning(r"returned error: 403|permission denied \(|access denied|from HTTP 403",
+             "the git server refuses access", Permanent, "user",
+             "ask the owner of the repository for access, or use a token that may read it"),
+    _Meaning("transport '.*' not allowed|protocol '.*' is not supported|unable to find remote helper"
+             "|remote helper .* aborted",
+             "the repository refers to a kind of address that is not allowed", Permanent, "user",
+             "submodules must have https, http, ssh or git addresses"),
+    _Meaning("no url found for submodule|strange (hostname|pathname|port)|invalid value for 'submodule"
+             "|suspicious submodule|submodule (url|path|name) looks like"
+             "|looks like a command-line option|refusing to create|invalid path '|disallowed submodule"
+             "|is a symbolic link|beyond a symbolic link|inside git dir|contains a symbolic link"
+             "|symlinked directory",
+             "the repository contains something that git refuses as unsafe", Permanent, "user",
+             "check its .gitmodules and its paths"),
+    _Meaning("unable to read (sha1 file|[0-9a-f]{40})|did not send all necessary objects"
+             "|missing (blob|tree|commit|necessary objects)",
+             "the repository on the server is damaged: objects are missing", Permanent, "unknown",
+             "ask the owner of the repository to run 'git fsck' on the server, and to restore it"),
+    _Meaning("no space left on device|disk quota exceeded",
+             "there is not enough space for the clone", Transient, "unknown",
+             "free space at 'dest', or clone less: depth: 1"),
+    _Meaning("certificate|CAfile|issuer",
+             "the git server's certificate is not trusted", Permanent, "platform",
+             "the image of the init container needs the server's certificate authority"),
+    _Meaning("could not resolve|temporary failure in name resolution|name or service not known",
+             "the name of the git server cannot be resolved", Transient, "platform"),
+    _Meaning("operation too slow|timed out|timeout",
+             "the git server stopped answering", Transient, "platform"),
+    _Meaning("remote branch .* not found|couldn't find remote ref",
+             "the branch or tag does not exist", Permanent, "user",
+             "check its spelling, and whether it was merged and deleted"),
+    _Meaning("is this a git repository|not valid: |redirect",
+             "the server at this address does not serve a git repository", Permanent, "user",
+             "check the address; a login page or a proxy may answer instead"),
+    _Meaning("repository .* not found|repository not found|repository .* does not exist"
+             "|does not appear to be a git repository|returned error: 404|from HTTP 404",
+             "the repository does not exist", Permanent, "user",
+             "check the address; a private repository without credentials looks the same"),
+    _Meaning("dubious ownership",
+             "the repository belongs to another user", Permanent, "user"),
+    _Meaning("connection (refused|reset|closed)|failed to connect|couldn't connect|unable to connect"
+             "|network is unreachable|no route to host|empty reply|early eof|unexpected disconnect"
+             "|hung up|rpc failed|transfer closed|invalid index-pack|bad line length|inflate"
+             "|pack (is|has)|expected flush|gnutls|ssl_|ssl routines|SSL/TLS",
+             "the connection to the git server broke", Transient, "platform"),
+)  # fmt: skip
 """In order of precedence; git's messages are English, because LC_ALL is C."""
 
 
@@ -214,8 +141,6 @@ def failure_of(command: str, done: Completed, asked_wait_s: float | None = None)
     """The failure for git's errors; the first of `_MEANINGS` with a matching line wins.
 
     Args:
-        command: of git.
-        done: the command's end.
         asked_wait_s: how long the server asked us to wait.
     """
     if done.code < 0:
@@ -232,12 +157,8 @@ def failure_of(command: str, done: Completed, asked_wait_s: float | None = None)
             wait = asked_wait_s if issubclass(meaning.kind, Transient) else None
             if wait is None and meaning is _MEANINGS[0]:
                 wait = _BUSY_S
-            return meaning.kind(
-                f"{meaning.sentence} (git {command}: {_plain(line)})",
-                fault=meaning.fault,
-                hint=meaning.hint,
-                retry_after_s=wait,
-            )
+            message = f"{meaning.sentence} (git {command}: {_plain(line)})"
+            return meaning.kind(message, fault=meaning.fault, hint=meaning.hint, retry_after_s=wait)
     # git may print advice after its errors.
     said = [x for x in lines if x.startswith(("fatal:", "error:"))] or lines
     last = _plain(said[-1]) if said else f"exit code {done.code}"

@@ -5,13 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from pairun.module import (
-    Completed,
-    Context,
-    Secret,
-    is_worth_a_retry,
-    retry_after_s,
-)
+from pairun.module import Completed, Context, Secret, is_worth_a_retry, retry_after_s
 
 from .address import PROTOCOLS, credentials_in, is_local, plain_url
 from .meanings import failure_of, require_host
@@ -53,14 +47,20 @@ class Git:
     """Runs git.
 
     Args:
-        ctx: the world.
         repo: the repository's address; its credentials are only for its server.
         lfs: whether to use Git LFS if git-lfs is installed.
         stall_s: how long a server may be silent, in seconds.
+        lazy: whether git may fetch objects when it needs them, which a partial clone does.
+
+    Attributes:
+        url: the address without credentials.
+        lfs: whether git uses Git LFS.
     """
 
-    def __init__(self, ctx: Context, repo: str, *, lfs: bool, stall_s: float) -> None:
-        self._ctx, self._repo, self._lfs, self._stall_s = ctx, repo, lfs, stall_s
+    def __init__(self, ctx: Context, repo: str, *, lfs: bool, stall_s: float, lazy: bool) -> None:
+        self._ctx, self._repo, self._stall_s, self._lazy = ctx, repo, stall_s, lazy
+        self.url = plain_url(repo)
+        self.lfs = lfs and ctx.which("git-lfs") is not None
 
     def query(self, words: list[str], target: str) -> Completed:
         """Run a read-only command in a clone that we made."""
@@ -73,7 +73,7 @@ class Git:
             TimedOut: the server does not respond in time.
         """
         return self._ctx.query(
-            ["git", "ls-remote", "--quiet", "--", plain_url(self._repo), *names],
+            ["git", "ls-remote", "--quiet", "--", self.url, *names],
             env=self._environment(min(self._stall_s, timeout_s / 2)),
             cwd="/",
             timeout_s=timeout_s,
@@ -85,7 +85,8 @@ class Git:
         Raises:
             Failure: the command fails.
         """
-        ctx, progress = self._ctx, [] if "--quiet" in words else ["--progress"]
+        quiet = "--quiet" in words or command == "update-ref"
+        ctx, progress = self._ctx, [] if quiet else ["--progress"]
         if command == "submodule":
             progress, words = [], [words[0], *progress, *words[1:]]
         with open(os.memfd_create("pairun-git-trace"), "rb") as trace:
@@ -105,8 +106,8 @@ class Git:
 
     def _environment(self, stall_s: float) -> dict[str, str | Secret | None]:
         """No questions, English messages, the credentials, and nothing that starts a program."""
-        ctx, credentials = self._ctx, credentials_in(self._repo)
-        ctx.hide([credentials.password])
+        ctx, (user, password, server) = self._ctx, credentials_in(self._repo)
+        ctx.hide([password])
         foreign = (name for name in ctx.env if name.startswith("GIT_"))
         return {
             **{name: None for name in foreign if name not in _KEPT_VARIABLES},
@@ -116,16 +117,11 @@ class Git:
             "GIT_SSH_COMMAND": _SSH,
             "GIT_CONFIG_GLOBAL": "/dev/null",
             "GIT_TEMPLATE_DIR": "",
-            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_NO_LAZY_FETCH": "0" if self._lazy else "1",
             "LC_ALL": "C",
-            "PAIRUN_GIT_USERNAME": Secret(credentials.user),
-            "PAIRUN_GIT_PASSWORD": Secret(credentials.password),
-            **_settings(
-                credentials.server,
-                local=is_local(self._repo),
-                lfs=self._lfs and ctx.which("git-lfs") is not None,
-                stall_s=stall_s,
-            ),
+            "PAIRUN_GIT_USERNAME": Secret(user),
+            "PAIRUN_GIT_PASSWORD": Secret(password),
+            **_settings(server, local=is_local(self._repo), lfs=self.lfs, stall_s=stall_s),
         }
 
 
@@ -169,7 +165,6 @@ def _settings(server: str | None, *, local: bool, lfs: bool, stall_s: float) -> 
         server: scheme, host and port that may get the credentials: a submodule or a redirect may
             lead to another one.
         local: whether the repository is a directory of this machine, as its submodules may be.
-        lfs: whether to use Git LFS.
         stall_s: how long an http server may be silent, in seconds.
     """
     # An empty helper removes all others.

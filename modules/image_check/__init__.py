@@ -30,15 +30,15 @@ _RESERVE_S = 1.0
 
 @define
 class ImageCheck(CheckModule):
-    """Ask the registry whether an image exists and may be pulled, before a node tries to.
+    """Check in the registry that an image exists and that the job may pull it.
 
     Only a definite answer fails the task: the image does not exist, or the registry refuses the
-    job's login. If a registry is slow, broken, busy or strange, the answer is unknown: pairun retries
+    job's login. Any other answer is unknown: pairun retries
     the task, and then ignores it. pairun requests the manifest with HEAD, which no registry counts as
     a pull; only `platform` needs the manifest itself.
 
-    pairun sends credentials to their registry, and to the token service that it names, over TLS
-    unless it asks the registry itself without.
+    pairun sends credentials only to their registry and to the token service that it names. It uses
+    TLS, unless the registry itself has none.
     """
 
     phases = ("init",)
@@ -46,24 +46,24 @@ class ImageCheck(CheckModule):
     asks_servers = True
     example = "image_check: {image: 'ghcr.io/team/train:1.0', policy: warn}"
 
-    image: str = arg("The image, as the container engine takes it.")
+    image: str = arg("The image, as for a container engine.")
     auth: dict[str, str | Secret | None] | None = arg(
         "The login: username, password, and registry (Docker Hub by default).", default=None
     )
     policy: _Policy = arg(
-        "What a definite no does: fail, warn (the task is ignored), or off (nothing is asked).",
+        "If the image cannot be pulled: fail, warn (the task is ignored), or off (no check).",
         default="fail",
     )
     registries: dict[str, _Policy] | None = arg(
-        "Policies by registry (HOST or HOST:PORT, with *), the first that fits, before 'policy'.",
+        "Policies by registry (HOST or HOST:PORT, with *); the first match overrides 'policy'.",
         default=None,
     )
     platform: str | None = arg(
-        "What the image must be for too: OS/ARCHITECTURE[/VARIANT], or 'node' for this machine.",
+        "Also check the platform: OS/ARCHITECTURE[/VARIANT], or 'node' for this machine.",
         default=None,
     )
     tries: int | None = arg("Use the task's 'retries'.", default=None, replaced_by="retries")
-    timeout: Duration = arg("For all requests of one attempt.", default=Duration(30.0))
+    timeout: Duration = arg("The time limit of all requests of an attempt.", default=Duration(30.0))
 
     def require(self) -> Iterator[str]:
         """Keys are known, and there is something to do."""

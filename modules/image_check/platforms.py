@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from pairun.module import Permanent, Transient
+
+from .reference import is_digest
 
 _ALIASES = {
     "x86_64": "amd64", "i386": "386", "i686": "386", "aarch64": "arm64", "armv7l": "arm/v7",
@@ -48,9 +53,49 @@ def parse_platform(text: str) -> Platform:
     return Platform(system, architecture, variant or implied)
 
 
-def platform_of(described: object) -> Platform | None:
+def platform_of(described: Mapping[str, Any]) -> Platform | None:
     """The platform that a descriptor or an image's configuration names."""
-    parts = described if isinstance(described, dict) else {}
-    named = [parts.get(k) for k in ("os", "architecture", "variant")]
+    named = [described.get(k) for k in ("os", "architecture", "variant")]
     names = [n if isinstance(n, str) else "" for n in named]
     return parse_platform("/".join(names)) if names[0] and names[1] else None
+
+
+def platforms_in(listed: Iterable[Any]) -> Iterable[tuple[Platform | None, Any]]:
+    """The platform and the digest of each descriptor of an index (OCI image index, "manifests").
+
+    Builders mark their attestations as unknown; a variant may name no platform.
+    """
+    for variant in listed:
+        descriptor = variant if isinstance(variant, dict) else {}
+        platform = descriptor.get("platform")
+        parsed = platform_of(platform if isinstance(platform, dict) else {})
+        if parsed is None or parsed.os != "unknown":
+            yield parsed, descriptor.get("digest")
+
+
+def variants_for(listed: Iterable[Any], architectures: Collection[str]) -> dict[str, str]:
+    """Platform to digest of the variants that run on nodes of some architectures.
+
+    Args:
+        listed: the descriptors of an index.
+        architectures: in Go's words; empty for those of all Linux nodes.
+
+    Raises:
+        Permanent: an architecture has no variant.
+        Transient: there is no variant at all.
+    """
+    digests: dict[str, str] = {}
+    for platform, digest in platforms_in(listed):
+        if is_digest(digest) and (platform is None or platform.os == "linux"):
+            digests.setdefault(str(platform or "linux"), digest)
+    if not digests:
+        raise Transient("the image has no variant for Linux")
+    chosen: dict[str, str] = {} if architectures else digests
+    for architecture in architectures:
+        fit = {p: d for p, d in digests.items() if p == "linux" or p.split("/")[1] == architecture}
+        if not fit:
+            message = f"it is not built for linux/{architecture}, only for {', '.join(digests)}"
+            hint = "build it for that platform too, or choose another image or other nodes"
+            raise Permanent(message, fault="user", hint=hint)
+        chosen |= fit
+    return chosen

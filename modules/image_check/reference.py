@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 HUB = "docker.io"
 HUB_NAMES = ("docker.io", "index.docker.io", "registry-1.docker.io")
@@ -106,6 +106,15 @@ def check_digest(digest: str) -> None:
         raise ValueError(
             f"{digest!r} is not a digest: {size} of the digits 0-9a-f follow {algorithm}:"
         )
+
+
+def is_digest(value: object) -> TypeGuard[str]:
+    """Whether a value in a document is a digest."""
+    try:
+        check_digest(value if isinstance(value, str) else "")
+    except ValueError:
+        return False
+    return True
 
 
 def host_of(registry: str) -> str:

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Collection, Mapping
-from typing import Any, Literal, NamedTuple, Never
+from typing import Any, Literal, Never
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from pairun.module import (
@@ -25,9 +25,8 @@ from pairun.module import (
 )
 
 from .challenge import challenges
-from .platforms import KNOWN_PLATFORM, Platform, platform_of
-from .reference import HUB, HUB_NAMES, Reference, check_digest
-from .variants import variants_for
+from .platforms import KNOWN_PLATFORM, Platform, platform_of, platforms_in, variants_for
+from .reference import HUB, HUB_NAMES, Reference, is_digest
 
 # A registry shows an image only in formats that the client accepts.
 _ACCEPT = (
@@ -48,20 +47,7 @@ _MAX_REDIRECTS = 5
 Auth = Mapping[str, str | Secret | None]
 _Method = Literal["GET", "HEAD"]
 _Headers = dict[str, str | Secret]
-
-
-class ImageCommand(NamedTuple):
-    """The command of an image.
-
-    Attributes:
-        entrypoint: its ENTRYPOINT.
-        cmd: its CMD.
-        digest: of the image that the name refers to now.
-    """
-
-    entrypoint: tuple[str, ...]
-    cmd: tuple[str, ...]
-    digest: str
+_Words = tuple[str, ...]
 
 
 class Conversation:
@@ -70,8 +56,6 @@ class Conversation:
     Shows no text that a server chose: it could repeat a login.
 
     Args:
-        ctx: the access to the network.
-        reference: the image.
         auth: the job's login: username, password, registry.
         end: when the attempt must be over, in `Context.now` seconds.
     """
@@ -109,11 +93,8 @@ class Conversation:
         if 200 <= answer.status < 300:
             self._require_registry(answer)
         elif answer.status == 404:
-            raise Permanent(
-                f"image {self._reference} does not exist",
-                fault="user",
-                hint=f"check name and tag; {self._login_advice()}",
-            )
+            hint = f"check name and tag; {self._login_advice()}"
+            raise Permanent(f"image {self._reference} does not exist", fault="user", hint=hint)
         elif asked_to_log_in and answer.status in (401, 403):
             self._refused()
         else:
@@ -140,11 +121,14 @@ class Conversation:
             hint="build it for that platform too, or choose another image or other machines",
         )
 
-    def command(self, architectures: Collection[str] = ()) -> ImageCommand:
+    def command(self, architectures: Collection[str] = ()) -> tuple[_Words, _Words, str]:
         """The image's command; of an image for several platforms, its variants' common command.
 
         Args:
             architectures: of the nodes, in Go's words; empty for all architectures of the image.
+
+        Returns:
+            ENTRYPOINT, CMD, and the digest of the image that the name refers to now.
 
         Raises:
             Permanent: it does not exist, it is not built for an architecture, its variants run
@@ -155,7 +139,6 @@ class Conversation:
         """
         self.require_image()
         answer = self._manifest("GET")
-        digest = _digest_of(answer)
         manifest = _json_object(answer)
         if isinstance(variants := manifest.get("manifests"), list):
             asked = variants_for(variants, architectures)
@@ -164,22 +147,24 @@ class Conversation:
             each = {"": self._runs(manifest)}
         (entrypoint, cmd), *others = dict.fromkeys(each.values())
         if others:
-            raise Permanent(
-                f"its variants run different commands: {', '.join(each)}",
-                fault="user",
-                hint="choose one with a nodeSelector for kubernetes.io/arch",
-            )
-        return ImageCommand(entrypoint, cmd, digest)
+            message = f"its variants run different commands: {', '.join(each)}"
+            hint = "choose one with a nodeSelector for kubernetes.io/arch"
+            raise Permanent(message, fault="user", hint=hint)
+        # The digest of the received bytes, not the one that the registry claims.
+        return entrypoint, cmd, f"sha256:{hashlib.sha256(answer.body).hexdigest()}"
 
-    def _runs(self, manifest: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _runs(self, manifest: Mapping[str, Any]) -> tuple[_Words, _Words]:
         """ENTRYPOINT and CMD of a single image."""
-        config = self._configuration(manifest)
-        runs = (config or {}).get("config")
+        runs = self._configuration(manifest).get("config")
         if not isinstance(runs, dict):
             raise Transient(
                 f"{self._registry} does not report which command {self._reference} runs"
             )
-        return _words(runs.get("Entrypoint")), _words(runs.get("Cmd"))
+        entrypoint, cmd = (runs.get(name) or [] for name in ("Entrypoint", "Cmd"))
+        for words in (entrypoint, cmd):
+            if not isinstance(words, list) or not all(isinstance(w, str) for w in words):
+                raise Transient("the image's configuration is not valid")
+        return tuple(entrypoint), tuple(cmd)
 
     # requests
 
@@ -313,54 +298,25 @@ class Conversation:
     # reading answers
 
     def _require_registry(self, answer: Fetched) -> None:
-        content_type = (answer.header("content-type") or "").lower()
-        if (
-            "docker-content-digest" not in answer.headers
-            and "json" not in content_type
-            and "prettyjws" not in content_type
-        ):
+        is_document = re.search("json|prettyjws", (answer.header("content-type") or "").lower())
+        if not is_document and "docker-content-digest" not in answer.headers:
             raise Transient(f"{self._registry} answered, but not like a registry")
 
     def _platforms(self) -> list[Platform | None]:
         """The platforms in an index, or the one in a single image's configuration."""
         manifest = _json_object(self._manifest("GET"))
         if isinstance(variants := manifest.get("manifests"), list):
-            platforms = [
-                platform_of(v.get("platform") if isinstance(v, dict) else 0) for v in variants
-            ]
-            # Builders mark their attestations in this way.
-            return [p for p in platforms if p is None or p.os != "unknown"]
-        config = self._configuration(manifest)
-        return [None if config is None else platform_of(config)]
+            return [platform for platform, _ in platforms_in(variants)]
+        return [platform_of(self._configuration(manifest))]
 
-    def _configuration(self, manifest: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The configuration of a single image's manifest; None if it names none."""
+    def _configuration(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        """The configuration of a single image's manifest; empty if it names none."""
         config = manifest.get("config")
         digest = config.get("digest") if isinstance(config, dict) else None
-        try:
-            check_digest(digest if isinstance(digest, str) else "")
-        except ValueError:
-            return None
+        if not is_digest(digest):
+            return {}
         url = f"{self._url}/blobs/{digest}"
         return _json_object(self._fetch(url, self._registry, self._credentials))
-
-
-def _digest_of(answer: Fetched) -> str:
-    """The digest of the received bytes, not the one that the registry claims."""
-    return f"sha256:{hashlib.sha256(answer.body).hexdigest()}"
-
-
-def _words(value: Any) -> tuple[str, ...]:
-    """The words of a command in an image's configuration.
-
-    Raises:
-        Transient: they are not a list of words.
-    """
-    if value is None:
-        return ()
-    if not isinstance(value, list) or not all(isinstance(w, str) for w in value):
-        raise Transient("the image's configuration is not valid")
-    return tuple(value)
 
 
 def _login(auth: Auth, reference: Reference) -> tuple[Secret | None, str | None]:

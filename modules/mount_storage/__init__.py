@@ -24,9 +24,8 @@ from .fields import Value, shared_mount_points, storage_problems
 from .kernel import mount_directory, mount_remote
 from .mountpoint import Looker, MountPoint, require_free
 from .rclone import RcloneMount
-from .reading import named_storages, read_file
 from .refusals import mount_refused
-from .storage import Storage, secret_values
+from .storage import Storage, named_storages, read_file, secret_values
 
 _NAMED = 5
 """The maximum number of files that a message names as not written to a store."""
@@ -60,7 +59,7 @@ mount_storage:
     user: str | None = arg("Replaces %USER.", default=None)
     job: str | None = arg("Replaces %JOB.", default=None)
     answer_within: Duration = arg(
-        "How long a mounted storage may take to answer.", default=Duration(10.0)
+        "The longest time in which a mounted storage must respond.", default=Duration(10.0)
     )
 
     def require(self) -> Iterator[str]:
@@ -143,7 +142,7 @@ def _mount(ctx: Context, point: MountPoint) -> None:
         try:
             store.mount()
         except Failure:
-            store.forget_keys()
+            store.forget(copies=False)
             raise
     elif storage.type == "local":
         mount_directory(ctx, storage, target)
@@ -162,9 +161,7 @@ def _unmount(ctx: Context, points: list[MountPoint]) -> Result:
         except OSError as e:
             raise mount_refused(ctx, storage, e) from e
         if store is not None:
-            store.forget_keys()
-            if not dirty:
-                store.forget_copies()
+            store.forget(copies=not dirty)
         unwritten += dirty
     message = f"unmounted {', '.join(p.storage.path for p in points)}"
     if unwritten:

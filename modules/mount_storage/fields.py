@@ -20,9 +20,9 @@ _FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "rclone": (("settings",), ("remote",)),
     "local": (("source",), ()),
 }
-_LISTS = frozenset({"options"})
-_MAPPINGS = frozenset({"settings"})
-_FLAGS = frozenset({"read_only"})
+_KINDS = {"options": (list, "a list"), "settings": (dict, "a mapping"),
+          "read_only": (bool, "true or false")}  # fmt: skip
+"""The types of the fields that are not text."""
 PLACES = ("path", "subdir", "export", "share", "container", "bucket", "folder", "remote", "source")
 """Fields in which %USER and %JOB are replaced."""
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -36,7 +36,6 @@ def storage_problems(storage: Mapping[str, Value], where: str) -> Iterator[str]:
     """The mistakes in a storage's fields.
 
     Args:
-        storage: the fields.
         where: names the storage; every sentence begins with it.
     """
     kind = storage.get("type")
@@ -62,9 +61,8 @@ def _wrong_values(storage: Mapping[str, Value], where: str) -> Iterator[str]:
     for name, value in storage.items():
         if value is None:
             continue
-        if name in _LISTS or name in _MAPPINGS or name in _FLAGS:
-            kind = list if name in _LISTS else dict if name in _MAPPINGS else bool
-            words = {list: "a list", dict: "a mapping", bool: "true or false"}[kind]
+        if name in _KINDS:
+            kind, words = _KINDS[name]
             if not isinstance(value, kind):
                 yield f"{where}: '{name}' must be {words}"
         elif isinstance(value, Secret) and name in PLACES:

@@ -37,7 +37,6 @@ class Looker:
     """Compares the mount table with storages.
 
     Args:
-        ctx: the world.
         absent: whether the storages must not be mounted.
         answer_s: the timeout of a mounted storage's answer, in seconds.
     """
@@ -50,7 +49,6 @@ class Looker:
         """The state of a storage's mount point.
 
         Args:
-            storage: the storage.
             outer: the mount points before it; it may be inside one that is not mounted yet.
 
         Raises:

@@ -19,7 +19,7 @@ from pairun.module import (
     reveal,
 )
 
-from .refusals import PRIVILEGE_HINT
+from .refusals import not_privileged
 from .storage import Storage, secret_values
 
 _CHECK_S = 60.0
@@ -42,6 +42,14 @@ _RCLONE_SETTINGS = re.compile(
 _RCLONE_TIME = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d (?:[A-Z]+ *: )?")
 """The start of a line in rclone's log."""
 
+_SETTINGS = {
+    "azureblob": {name: name for name in ("account", "key", "sas_url", "endpoint")},
+    "s3": {"access_key_id": "access_key", "secret_access_key": "secret_key",
+           **{name: name for name in ("endpoint", "region", "provider")}},
+    "hdfs": {name: name for name in ("namenode", "username")},
+}  # fmt: skip
+"""rclone's settings for each type of storage, and the fields with their values."""
+
 _FUSE_REFUSED = re.compile("fusermount.*(Operation not permitted|Permission denied)|fuse: device")
 
 
@@ -52,14 +60,10 @@ class RcloneMount:
     """
 
     def __init__(self, ctx: Context, storage: Storage, target: str) -> None:
-        self._ctx = ctx
-        self._storage = storage
-        self._target = target
+        self._ctx, self._storage, self._target = ctx, storage, target
         self._home = posixpath.join(ctx.pai_dir, "storage")
-        self._name = target.strip("/").replace("_", "__").replace("/", "_")
-        self._config = posixpath.join(self._home, f"{self._name}.conf")
-        self._log = posixpath.join(self._home, f"{self._name}.log")
-        self._cache = posixpath.join(self._home, f"{self._name}.cache")
+        name = posixpath.join(self._home, target.strip("/").replace("_", "__").replace("/", "_"))
+        self._config, self._log, self._cache = (f"{name}.{end}" for end in ("conf", "log", "cache"))
 
     def mount(self) -> None:
         """Check that the store answers, then mount it."""
@@ -123,12 +127,12 @@ class RcloneMount:
     def _check(self, program: str) -> None:
         """List the store, because a mount alone sends no request."""
         storage = self._storage
-        done = self._list(program, storage.remote())
-        if done[0] == 3 and storage.subdir:
+        code, errors = self._list(program, storage.remote())
+        if code == 3 and storage.subdir:
             # A subdirectory without objects does not exist, but the bucket must exist.
-            done = self._list(program, storage.root())
-        if done[0] != 0:
-            raise _rclone_failed(storage, done[1])
+            code, errors = self._list(program, storage.root())
+        if code != 0:
+            raise _rclone_failed(storage, errors)
 
     def _list(self, program: str, remote: str) -> tuple[int, str]:
         argv = [
@@ -161,13 +165,10 @@ class RcloneMount:
             ctx.sleep(_WRITE_BACK_POLL_S)
         return []
 
-    def forget_keys(self) -> None:
-        """Remove the configuration file."""
-        self._ctx.remove(self._config)
-
-    def forget_copies(self) -> None:
-        """Remove the cached files."""
-        self._ctx.remove(self._cache)
+    def forget(self, *, copies: bool) -> None:
+        """Remove the configuration file with the keys, and the cached files too with ``copies``."""
+        for path in (self._config, self._cache) if copies else (self._config,):
+            self._ctx.remove(path)
 
     def _dirty(self, folder: str) -> Iterator[str]:
         for name in self._ctx.list_dir(folder) or ():
@@ -181,22 +182,12 @@ class RcloneMount:
 
 def _rclone_settings(storage: Storage) -> dict[str, str]:
     """The settings in a section of rclone's configuration file."""
-    own = storage.fields.get("settings")
-    if isinstance(own, dict):
-        return {name: reveal(value) for name, value in own.items()}
-    names = {
-        "azureblob": {"account": "account", "key": "key", "sas_url": "sas_url",
-                      "endpoint": "endpoint"},
-        "s3": {"access_key_id": "access_key", "secret_access_key": "secret_key",
-               "endpoint": "endpoint", "region": "region", "provider": "provider"},
-        "hdfs": {"namenode": "namenode", "username": "username"},
-    }[storage.type]  # fmt: skip
-    settings = {ours: storage.secret(given) for ours, given in names.items()}
-    if storage.type == "s3":
-        settings["provider"] = settings["provider"] or ("Other" if settings["endpoint"] else "AWS")
-    if storage.type == "hdfs":
-        # rclone requires one; Hadoop's own client would send root, who mounts.
-        settings["username"] = settings["username"] or "root"
+    if storage.type == "rclone":
+        return {name: reveal(value) for name, value in storage.settings().items()}
+    settings = {name: storage.secret(given) for name, given in _SETTINGS[storage.type].items()}
+    # rclone requires a user for hdfs; Hadoop's own client would send root, who mounts.
+    defaults = {"provider": "Other" if settings.get("endpoint") else "AWS", "username": "root"}
+    settings = {name: value or defaults.get(name, "") for name, value in settings.items()}
     return {"type": storage.type, **{n: v for n, v in settings.items() if v}}
 
 
@@ -204,9 +195,7 @@ def _rclone_failed(storage: Storage, output: str) -> Failure:
     """The failure for rclone's output, without secrets."""
     at = f"{storage} at {storage.path}"
     if _FUSE_REFUSED.search(output):
-        return Permanent(
-            f"this container may not mount {at}", fault="platform", hint=PRIVILEGE_HINT
-        )
+        return not_privileged(at)
     if _RCLONE_REFUSED.search(output):
         hint = "check the key, and its rights"
         return Permanent(f"the server refuses {at}", fault="user", hint=hint)

@@ -25,10 +25,16 @@ _UNREACHABLE = {
 OTHER_VERSION = (errno.EPROTONOSUPPORT, errno.EOPNOTSUPP, errno.EPROTO)
 _KERNELS = {"nfs": "nfs", "samba": "cifs", "azurefile": "cifs", "local": "bind mounts"}
 _MODULES = {"nfs": "nfs and nfsv4", "samba": "cifs", "azurefile": "cifs"}
-PRIVILEGE_HINT = (
+_PRIVILEGE_HINT = (
     "mounting needs root and CAP_SYS_ADMIN in the user's container, and a seccomp and AppArmor "
     "profile that allow it: let the platform grant them, or mount the storage itself"
 )
+
+
+def not_privileged(at: str) -> Permanent:
+    """The failure of a container that may not mount at all."""
+    message = f"this container may not mount {at}"
+    return Permanent(message, fault="platform", hint=_PRIVILEGE_HINT)
 
 
 def _lacks_privilege(ctx: Context) -> bool:
@@ -41,39 +47,32 @@ def _lacks_privilege(ctx: Context) -> bool:
 
 def mount_refused(ctx: Context, storage: Storage, error: OSError) -> Failure:
     """The failure for an error number of the kernel or the server."""
-    code, at = error.errno or errno.EIO, f"{storage} at {storage.path}"
+    code, at, kind = error.errno or errno.EIO, f"{storage} at {storage.path}", storage.type
     if code == errno.EPERM and _lacks_privilege(ctx):
-        return Permanent(
-            f"this container may not mount {at}", fault="platform", hint=PRIVILEGE_HINT
-        )
+        return not_privileged(at)
     if storage.subdir and error.filename == storage.subdir:
         return _subdir_refused(storage, code)
     if code == errno.ENODEV:
-        hint = f"the node's kernel needs the module {_MODULES.get(storage.type, '')}: modprobe it"
-        return Permanent(
-            f"the node's kernel has no {_KERNELS[storage.type]}: {at}", fault="platform", hint=hint
-        )
-    if storage.type == "local":
+        message = f"the node's kernel has no {_KERNELS[kind]}: {at}"
+        hint = f"the node's kernel needs the module {_MODULES.get(kind, '')}: modprobe it"
+        return Permanent(message, fault="platform", hint=hint)
+    if kind == "local":
         return Permanent(f"cannot mount {at}: {error_text(code)}", fault="user")
     if code in _UNREACHABLE:
         message = f"the server of {at} cannot be reached: {_UNREACHABLE[code]}"
         return Transient(message, fault="platform", hint="check for a firewall or network policy")
     if code in (errno.EACCES, errno.EPERM, errno.EKEYREJECTED, errno.ENOKEY):
-        hint = (
-            "check the user name, the password, and their rights to this share"
-            if storage.type != "nfs"
-            else "check the server's list of exports: it may exclude this host"
-        )
+        hint = "check the user name, the password, and their rights to this share"
+        if kind == "nfs":
+            hint = "check the server's list of exports: it may exclude this host"
         hint += "; a container's AppArmor profile that forbids mounting causes the same error"
         return Permanent(f"the server refuses {at}: {error_text(code)}", fault="user", hint=hint)
     if code in (errno.ENOENT, errno.ENXIO, errno.ENOTDIR):
-        what = "export" if storage.type == "nfs" else "share"
+        what = "export" if kind == "nfs" else "share"
         return Permanent(f"the server has no such {what}: {at}", fault="user")
     if code in OTHER_VERSION:
-        hint = "try options: ['vers=…']"
-        return Permanent(
-            f"the server does not speak the protocol's version: {at}", fault="platform", hint=hint
-        )
+        message = f"the server does not speak the protocol's version: {at}"
+        return Permanent(message, fault="platform", hint="try options: ['vers=…']")
     if code == errno.EINVAL:
         hint = "check the options and names: this kernel does not accept one of them"
         return Permanent(f"the kernel refuses the options of {at}", fault="user", hint=hint)
@@ -81,13 +80,12 @@ def mount_refused(ctx: Context, storage: Storage, error: OSError) -> Failure:
 
 
 def _subdir_refused(storage: Storage, code: int) -> Failure:
-    where = f"the sub-directory of {storage}"
+    why = f"cannot be created or entered: {error_text(code)}"
     if code == errno.EROFS:
-        message = f"{where} does not exist, and a read-only mount cannot create it"
-        return Permanent(message, fault="user")
-    if code in (errno.ELOOP, errno.ENOTDIR):
-        return Permanent(f"{where} is not a directory, or a link is in its path", fault="user")
-    return Permanent(f"{where} cannot be created or entered: {error_text(code)}", fault="user")
+        why = "does not exist, and a read-only mount cannot create it"
+    elif code in (errno.ELOOP, errno.ENOTDIR):
+        why = "is not a directory, or a link is in its path"
+    return Permanent(f"the sub-directory of {storage} {why}", fault="user")
 
 
 def error_text(code: int) -> str:

@@ -21,7 +21,7 @@ from pairun.module import (
     define,
     parse_json,
     reveal,
-    unknown,
+    runs,
 )
 
 from .folder import copy_folder
@@ -60,7 +60,7 @@ class OpenpaiPlugin(StateModule):
     program: str = arg("The program, within the folder.")
     parameters: str | Secret = arg("The plugin's parameters, as JSON.")
     user_extension: str | Secret = arg("The user's extension, as JSON.", default="{}")
-    failure_policy: str = arg("What the job says of failures: fail or ignore.", default="fail")
+    failure_policy: str = arg("The job's failure policy: fail or ignore.", default="fail")
     pre: str = arg("The path of the script for before the command.")
     post: str = arg("The path of the script for after the command.")
 
@@ -79,18 +79,16 @@ class OpenpaiPlugin(StateModule):
         """Nothing shows whether the program has anything to do."""
 
     def plan(self, state: None) -> Verdict:
-        """Unknown: it runs the plugin's program."""
-        return unknown("a program decides, known after init")
+        """It runs the plugin's program."""
+        return runs("the plugin's program")
 
     def apply(self, ctx: Context) -> Result:
         """Run the program on the volume, and let only its owner read its scripts."""
         text = ctx.read_file(os.path.join(self.folder, self.program))
         if text is None:
-            raise Permanent(
-                f"the plugin {self.plugin} has no program {self.program}",
-                fault="platform",
-                hint=f"correct 'init-script' in {self.folder}/desc.yaml",
-            )
+            message = f"the plugin {self.plugin} has no program {self.program}"
+            hint = f"correct 'init-script' in {self.folder}/desc.yaml"
+            raise Permanent(message, fault="platform", hint=hint)
         for path in (self.pre, self.post):
             ctx.remove(path)
         # Its program finds its files next to it, and its scripts call them in the user's container.
@@ -103,10 +101,8 @@ class OpenpaiPlugin(StateModule):
         if code != 0:
             # As in a shell: 128 + n if signal n ended the program.
             code = code if code > 0 else 128 - code
-            raise Transient(
-                f"{self.program} of the plugin {self.plugin} ended with exit code {code}",
-                exit_code=code,
-            )
+            message = f"{self.program} of the plugin {self.plugin} ended with exit code {code}"
+            raise Transient(message, exit_code=code)
         names = " and ".join(os.path.basename(p) for p in written)
         return Result(message=f"the program wrote {names or 'no script'}")
 

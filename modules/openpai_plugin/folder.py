@@ -11,7 +11,7 @@ _SKIPPED = "__pycache__"
 
 
 def copy_folder(ctx: Context, source: str, target: str) -> None:
-    """Copy files and folders with their modes.
+    """Copy files and folders; every file becomes executable, as in the image of OpenPAI's runtime.
 
     Raises:
         Permanent: there is something other than files and folders, or too much.
@@ -38,4 +38,6 @@ def copy_folder(ctx: Context, source: str, target: str) -> None:
                 waiting.append(os.path.join(inner, name))
             else:
                 data = ctx.read_file(path) or b""
-                ctx.write_file(os.path.join(target, inner, name), data, there.mode & 0o755)
+                ctx.write_file(
+                    os.path.join(target, inner, name), data, (there.mode & 0o755) | 0o111
+                )

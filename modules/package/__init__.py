@@ -45,7 +45,7 @@ class Package(StateModule):
 
     names: list[str] = arg("The packages, by the distribution's names.")
     cache: str = arg(
-        "A folder in which a folder NAME holds the package's file and those that it needs.",
+        "A folder with a folder NAME for each package: its file and those that it needs.",
         default="/opt/pairun/packages",
     )
 

@@ -24,7 +24,7 @@ _DEFAULT_MIN = 30.0
 
 @define
 class SshBarrier(CheckModule):
-    """Wait until every instance of the job lets the others in by ssh.
+    """Wait until every instance of the job accepts logins by ssh.
 
     The first instance logs in to a few others, each of these to a few more, and so on, all at the
     same time. Each reports to the one above which instances below it are missing. When none is
@@ -48,11 +48,9 @@ class SshBarrier(CheckModule):
             raise Skip("this is the only instance")
         folder = os.path.join(ctx.pai_dir, "run", "ssh")
         if ctx.stat(os.path.join(folder, "id")) is None:
-            raise Permanent(
-                "the job has no key pair: its instances cannot log in to each other",
-                fault="platform",
-                hint="let the user's extension have jobSSH, or give the job a rendezvous key",
-            )
+            message = "the job has no key pair: its instances cannot log in to each other"
+            hint = "let the user's extension have jobSSH, or give the job a rendezvous key"
+            raise Permanent(message, fault="platform", hint=hint)
         limit, began = self._limit_s(ctx), ctx.now()
         tree = Tree(ctx, folder, peers, own, limit)
         try:

@@ -56,7 +56,7 @@ class _State(NamedTuple):
 
 @define
 class SshSetup(StateModule):
-    """Start an sshd with the keys of the job and of its user, and name the other instances.
+    """Start an sshd with the keys of the job and its user, and set aliases of the other instances.
 
     Everything is in ``run/ssh`` on the shared volume: configuration, host key, the job's key, the
     aliases ``<role>-<index>``. Nothing in the image changes. Only keys allow a login.

@@ -49,9 +49,6 @@ def job_pair(
     """The job's key pair: the user's, the platform's, or one that every instance can derive.
 
     Args:
-        ctx: the world.
-        private_key: the user's.
-        public_key: the user's.
         complaints: gets a sentence if there is no pair.
 
     Raises:

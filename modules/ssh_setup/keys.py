@@ -69,9 +69,6 @@ def keys_of_people(ctx: Context, userssh: Any, saved_keys: Any, complaints: list
     """The lines of authorized_keys; OpenPAI requests them by a type in userssh.
 
     Args:
-        ctx: the world.
-        userssh: the argument of the module.
-        saved_keys: the argument of the module.
         complaints: gets one sentence for each omitted line.
     """
     settings = userssh if isinstance(userssh, Mapping) else {}

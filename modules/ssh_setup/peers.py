@@ -41,7 +41,6 @@ def ssh_peers(ctx: Context, complaints: list[str]) -> Iterator[Peer]:
     """Every instance with an address and a port for ssh; no two have the same alias.
 
     Args:
-        ctx: the world.
         complaints: gets a sentence for each omitted alias and instance.
     """
     taken: set[str] = set()

@@ -33,11 +33,9 @@ def start_sshd(ctx: Context, programs: Programs, port: int) -> None:
     """
     folder = ssh_folder(ctx)
     if not programs.sshd:
-        raise Permanent(
-            "sshd is missing: neither init nor the image provides it",
-            fault="platform",
-            hint="build pairun's image with its tools, or install openssh-server in your own",
-        )
+        message = "sshd is missing: neither init nor the image provides it"
+        hint = "build pairun's image with its tools, or install openssh-server in your own"
+        raise Permanent(message, fault="platform", hint=hint)
     if holder := ctx.port_taken(port):
         raise Conflict(f"port {port}, which is for ssh, is taken: {holder}", fault="platform")
     if not programs.session:
@@ -68,9 +66,8 @@ def _prepare_image_sshd(ctx: Context) -> None:
         return
     users = (ctx.read_file("/etc/passwd") or b"").decode(errors="replace").splitlines()
     if not any(line.split(":")[2:3] == [str(os.getuid())] for line in users):
-        raise Permanent(
+        message = (
             f"the user {os.getuid()} has no entry in the image's /etc/passwd, and its sshd refuses "
-            "users without one",
-            fault="user",
-            hint="add the user to the image",
+            "users without one"
         )
+        raise Permanent(message, fault="user", hint="add the user to the image")

@@ -34,7 +34,7 @@ def parse_seconds(text: str) -> float | None:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration for people: ``250ms``, ``2.5s``, ``1h30m``."""
+    """A duration as YAML has it, for settings and limits: ``250ms``, ``2.5s``, ``1h30m``."""
     short = float(f"{seconds:.3g}")
     if short < 1:
         return f"{short * 1000:.6g}ms" if short >= 1e-6 else "0s"
@@ -45,3 +45,9 @@ def format_duration(seconds: float) -> str:
         count, rest = divmod(rest, int(_UNITS_S[unit]))
         text += f"{count}{unit}" if count else ""
     return text
+
+
+def shown_duration(seconds: float) -> str:
+    """A measured duration: ``17.8 ms``, ``2.5 s``, ``1h 30m``."""
+    parts = re.findall(r"([0-9.]+)([a-z]+)", format_duration(seconds))
+    return " ".join(f"{n}{unit}" if len(parts) > 1 else f"{n} {unit}" for n, unit in parts)

@@ -192,7 +192,6 @@ class Folder:
 
         Args:
             path: the file; its directory must exist.
-            mode: its permissions.
             owner: its owner's uid; default: this process's.
         """
         with self._parent(path) as (folder, name):
@@ -285,8 +284,6 @@ class Folder:
         """Create a directory with exactly this mode; an existing one is unchanged.
 
         Args:
-            path: the directory.
-            mode: its permissions.
             parents: also create the directories above it, readable for all.
         """
         parts = self._parts(path)
@@ -323,8 +320,6 @@ class Folder:
         """Move an entry within one file system, atomically.
 
         Args:
-            source: the entry.
-            target: its new path.
             into: the folder of the target; default: this one.
         """
         new = into or self
@@ -376,7 +371,6 @@ def open_regular(
         path: the file; relative to the open directory ``folder`` if that is given.
         flags: those of open(2); the safety flags are always added.
         mode: of a file that is created.
-        folder: the open directory.
         follows_links: whether the file may be a link.
 
     Raises:
@@ -407,9 +401,7 @@ def open_folder(parent: int | None, name: str, path: str, flags: int = FOLDER) -
 
     Args:
         parent: the open directory that holds it; None if ``name`` is a path.
-        name: its name.
         path: the path that errors name.
-        flags: those of open(2).
 
     Raises:
         OSError: it does not exist, or is not a directory.

@@ -92,7 +92,6 @@ def uncorrectable_errors(gpu: GpuReportElement, period: Literal["volatile", "agg
     """The number of a GPU's uncorrectable memory errors; 0 if the driver does not count them.
 
     Args:
-        gpu: an element ``gpu`` of the report.
         period: ``volatile`` since the driver was loaded, ``aggregate`` in the GPU's lifetime.
 
     Drivers before 450 have ``double_bit/total``, later ones ``sram_uncorrectable`` (in two parts

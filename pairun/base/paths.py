@@ -21,6 +21,9 @@ PLAIN_FILES = "PAIRUN_PLAIN_FILES"
 JOURNAL = "journal.jsonl"
 """The journal, in the Pod's log directory."""
 
+USER_LOGS = ("user-stdout", "user-stderr", "user-all")
+"""The folders of the command's output, in the Pod's log directory."""
+
 PROGRAMS = "bin"
 """A folder on the volume; the last one in the PATH of the user's command."""
 
@@ -61,22 +64,12 @@ def pai_dir() -> str:
 
 
 def runtime_file(root: str, name: str) -> str:
-    """The path of a file that init writes for the runtime phase.
-
-    Args:
-        root: path of the shared volume.
-        name: the file's name in ``runtime.d``.
-    """
+    """The path of a file that init writes for the runtime phase."""
     return os.path.join(root, "runtime.d", name)
 
 
 def log_dir(root: str, env: Mapping[str, str]) -> str:
-    """The Pod's log directory.
-
-    Args:
-        root: path of the shared volume.
-        env: the container's environment.
-    """
+    """The Pod's log directory."""
     return os.path.join(root, "logs", env.get("FC_POD_UID") or "local")
 
 

@@ -1,4 +1,7 @@
-"""Process trees in ``/proc``, and the adoption of orphans."""
+"""Process trees in ``/proc``, the adoption of orphans, and file descriptors that must stay free.
+
+A process without free descriptors cannot start a child.
+"""
 
 from __future__ import annotations
 
@@ -111,3 +114,24 @@ def _read(pid: int) -> Process:
     # The name is in parentheses and may itself contain parentheses.
     state, parent, group, session = text[text.rindex(b")") + 2 :].split()[:4]
     return Process(pid, int(parent), int(group), int(session), state in (b"Z", b"X"), state == b"T")
+
+
+SPARE = 5
+"""The descriptors that PID 1 needs at once besides its logs: two memory files and a pipe to start a
+child, or three directories and files for a journal record or a termination message."""
+
+
+@contextlib.contextmanager
+def sparing(count: int = SPARE) -> Iterator[None]:
+    """Open descriptors that stay open, but only if enough others remain free.
+
+    Args:
+        count: number of descriptors that must remain free.
+
+    Raises:
+        OSError: the process's limit is too low for both (EMFILE, getrlimit(2)).
+    """
+    with contextlib.ExitStack() as spare:
+        for _ in range(count):
+            spare.callback(os.close, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+        yield

@@ -14,9 +14,6 @@ def is_worth_a_retry(status: int) -> bool:
     request came too early (RFC 8470, 5.2). A 5xx is an error of the server (RFC 9110, 15.6). After
     a 410 the resource is gone, probably permanently (RFC 9110, 15.5.11). The API server uses 410
     differently; see `pairun.net.apianswers`.
-
-    Args:
-        status: the response's status.
     """
     return status in _WORTH_A_RETRY or status >= 500
 

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
                 "PR779",
                 "the instances of this job do not know each other",
                 hint="barriers need several instances and the job's key, which `pairun manifest`, "
-                "`pairun submit` and `pairun run` make; see docs/rendezvous.md",
+                "`pairun submit` and `pairun run` make; see docs/gang.md",
             )
         )
     gang = peers.place.gang

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-from pairun.cli.access import access_of, add_access
+from pairun.cli.options import access_of, add_access
 from pairun.cli.streams import say
 from pairun.engines.kubernetes.kubeconfig import connect
 from pairun.engines.kubernetes.submitting import remove, wait_until_gone
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     pods = "1 Pod" if removed.pods == 1 else f"{removed.pods} Pods"
     say(f"waiting for {pods} to end; the grace time is {removed.grace_s} s")
-    if left := wait_until_gone(cluster, removed):
+    if left := wait_until_gone(cluster, removed, say):
         say(f"{left} of the Pods still exist; a node that does not answer keeps them")
         return 1
     print("all Pods are deleted")

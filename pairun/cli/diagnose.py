@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
 from collections.abc import Sequence
 
 from pairun.base.escapes import visible
-from pairun.cli.options import add_roots
+from pairun.cli.options import add_roots, print_json
 from pairun.cli.rulestable import rules_table
+from pairun.diagnose.attempts import answer
 from pairun.diagnose.circumstances import Circumstances
+from pairun.diagnose.history import RetryAdvice
+from pairun.diagnose.incident import Incident
+from pairun.diagnose.incidenttext import incident_data, incident_lines, is_alone
+from pairun.diagnose.logfiles import LogFile, files_in, without_logs
 from pairun.errors import PairunError, Problem
-from pairun.incident.attempts import answer
-from pairun.incident.history import RetryAdvice
-from pairun.incident.joining import Incident
-from pairun.incident.telling import incident_data, incident_lines, is_alone
-from pairun.incident.walking import LogFile, files_in, without_logs
 from pairun.report.tint import Tint
 
 SCHEMA = 1
@@ -85,7 +84,7 @@ def _show(
         data = {"schema": SCHEMA, "log": name, **incident.diagnosis.data()}
         data["incident"] = None if is_alone(incident) else incident_data(incident)
         data["history"] = None if advice is None else advice._asdict()
-        print(json.dumps(data, ensure_ascii=False))
+        print_json(data, indent=None)
         return
     if blank:
         print()

@@ -7,10 +7,8 @@ import sys
 
 from pairun.cli.options import print_json, refusal_code
 from pairun.errors import PairunError
-from pairun.report.diff_data import comparison_data, refused_data
-from pairun.report.diff_text import print_comparison
-from pairun.review.diff.jobdiff import compare
-from pairun.review.diff.sides import BUILT_IN
+from pairun.report.comparison import comparison_data, print_comparison, refused_data
+from pairun.review.comparison import BUILT_IN, compare
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +39,6 @@ def run(args: argparse.Namespace) -> int:
         print_json(comparison_data(comparison))
     else:
         print_comparison(comparison, sys.stdout)
-    if comparison.fails:
+    if any(job.fails for job in comparison.jobs):
         return 1
     return 2 if args.exit_code and comparison.any else 0

@@ -11,7 +11,7 @@ from typing import Any
 from pairun.cli.options import add_roots, print_json, refusal_code
 from pairun.errors import PairunError, Problem
 from pairun.playbook.content import open_content
-from pairun.report.listing import document, document_data
+from pairun.report.pages import document, document_data
 from pairun.report.problems import problem_data
 from pairun.report.tint import Tint
 from pairun.secrets.vault import Vault

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 from pairun.base.escapes import visible
-from pairun.cli.access import access_of, add_access
-from pairun.cli.options import duration_s, print_json
+from pairun.cli.options import access_of, add_access, duration_s, print_json
 from pairun.engines.doctor.examining import Examination, examine
 from pairun.engines.doctor.finding import Finding
 from pairun.engines.kubernetes.kubeconfig import connect, uses_pod_account

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -13,13 +13,12 @@ from pairun.base.durations import format_duration
 from pairun.base.escapes import visible
 from pairun.cli.options import duration_s
 from pairun.engines.kubernetes.cluster import Cluster
-from pairun.engines.kubernetes.jobobjects import POD
+from pairun.engines.kubernetes.jobobjects import POD, NoJob
 from pairun.engines.kubernetes.jobstate import NOT_BEGUN, JobState, changes, named
-from pairun.engines.kubernetes.podstates import ENDED, PodState
 from pairun.engines.kubernetes.watching import follow_for
 from pairun.errors import PairunError, Problem
-from pairun.report.live.activity import Activity
-from pairun.report.live.view import Standing, View, open_view
+from pairun.kube.podstates import ENDED, PodState
+from pairun.report.live.view import Activity, Standing, View, open_view
 
 STUCK_TIMEOUT = "10m"
 
@@ -29,8 +28,8 @@ def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", metavar="DURATION",
                         help="stop following after this time; the job continues")  # fmt: skip
     parser.add_argument("--stuck-timeout", metavar="DURATION",
-                        help="stop following when an instance is stuck for this long, such as on an "
-                        "image that does not exist (default: 10m; 0s for no limit); the job continues")  # fmt: skip
+                        help="stop following when an instance or the job is stuck for this long, such as on "
+                        "an image that does not exist or a quota (default: 10m; 0s for no limit); the job continues")  # fmt: skip
 
 
 class FollowLimits(NamedTuple):
@@ -92,6 +91,8 @@ def follow_job(
     states = follow_for(cluster, name, engine, limits.timeout_s, view.interval_s)
     try:
         return _follow(view, states, args, name, limits)
+    except NoJob:
+        raise
     except PairunError:
         _note(view, f"the job may continue; {_again(args, name)}")
         raise
@@ -118,11 +119,10 @@ def _follow(
             for line in changes(last, state):
                 _note(view, line)
             last = state
-            stuck = clock.longest(state.instances, time.monotonic())
+            stuck = clock.longest(state, time.monotonic())
             if stuck and not state.ended and 0 < limits.stuck_s <= stuck.seconds:
-                instance = stuck.instance
-                for_s = f"{instance.label} is stuck for {format_duration(round(stuck.seconds))}"
-                _note(view, f"{for_s}: {instance.reason}; the job continues; {_again(args, name)}")
+                for_s = f"{stuck.what} is stuck for {format_duration(round(stuck.seconds))}"
+                _note(view, f"{for_s}: {stuck.reason}; the job continues; {_again(args, name)}")
                 return 1
         if last is not None:
             view.refresh(_standing(view, last, time.monotonic() - began))
@@ -205,19 +205,21 @@ def named_in_cluster(args: argparse.Namespace, name: str) -> str:
 
 
 class Stuck(NamedTuple):
-    """The instance that is stuck for the longest time.
+    """What is stuck for the longest time.
 
     Attributes:
-        instance: the instance.
+        what: an instance, or the job.
+        reason: why.
         seconds: how long it is stuck.
     """
 
-    instance: PodState
+    what: str
+    reason: str
     seconds: float
 
 
 class StuckClock:
-    """Measures how long instances of a followed job are stuck.
+    """Measures how long instances of a followed job are stuck, or the whole job without its Pods.
 
     The reason may change in between, such as from ``ErrImagePull`` to ``ImagePullBackOff``.
     """
@@ -225,16 +227,18 @@ class StuckClock:
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
 
-    def longest(self, instances: Iterable[PodState], now: float) -> Stuck | None:
-        """The instance that is stuck for the longest time; None if none is.
+    def longest(self, state: JobState, now: float) -> Stuck | None:
+        """What is stuck for the longest time; None if nothing is.
 
         Args:
-            instances: the job's instances now.
+            state: the job now.
             now: the monotonic clock, in seconds.
         """
-        stuck = {each.uid: each for each in instances if each.phase == "stuck"}
-        self._since = {uid: self._since.get(uid, now) for uid in stuck}
+        stuck = {i.uid: (i.label, i.reason) for i in state.instances if i.phase == "stuck"}
+        if state.refused:
+            stuck[""] = ("the job", state.because)
+        self._since = {key: self._since.get(key, now) for key in stuck}
         if not stuck:
             return None
-        uid = min(stuck, key=lambda each: self._since[each])
-        return Stuck(stuck[uid], now - self._since[uid])
+        longest = min(stuck, key=lambda key: self._since[key])
+        return Stuck(*stuck[longest], now - self._since[longest])

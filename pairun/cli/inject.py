@@ -10,22 +10,23 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from pairun.base.durations import format_duration, parse_duration
+from pairun.base.escapes import visible
 from pairun.base.sizes import QUANTITY
-from pairun.cli.options import add_roots
-from pairun.errors import PairunError, Problem, Problems, Source
+from pairun.cli.options import add_removed
+from pairun.errors import PairunError, Problem, Problems
 from pairun.inject.imagecommand import Registries
 from pairun.inject.injecting import inject, uninject
 from pairun.inject.options import DEFAULT_RESOURCES, Options
-from pairun.inject.playbookplaces import in_playbook
 from pairun.inject.resourcelist import KIND, is_resource_list, options_of
 from pairun.inject.treereading import read_tree
-from pairun.kube.labels import LABEL_KEY
+from pairun.kube.labels import LABEL_KEY, OBJECT_NAME
 from pairun.playbook.document.reading import read_file
 from pairun.playbook.document.texts import decode, load_bytes
 from pairun.report.problems import print_problems
 
 IMAGE = "PAIRUN_IMAGE"
+ACCOUNT, SECRET = "ServiceAccount", "Secret"
+"""The kinds of objects that `--use` names."""
 _NOTHING = "none"
 _MARK = "\ufeff"
 """The byte order mark that some editors write at the beginning of a file."""
@@ -39,44 +40,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--remove", action="store_true", help="remove pairun from the manifest")
     parser.add_argument("--image", metavar="IMAGE",
                         help=f"pairun's image, for the init container (default: ${IMAGE})")  # fmt: skip
-    parser.add_argument("--container", metavar="NAME",
-                        help="the main container, if a Pod has several")  # fmt: skip
-    parser.add_argument("--entrypoint", metavar="COMMAND",
-                        help="the command of containers that have none, instead of asking the registry")  # fmt: skip
-    parser.add_argument("--auth", metavar="FILE",
-                        help="registry logins, to look up the commands of images "
-                        "(default: ~/.docker/config.json)")  # fmt: skip
-    parser.add_argument("--diagnose", action="store_true",
-                        help="add PID 1 and its diagnosis only (the default)")  # fmt: skip
+    parser.add_argument("--container", metavar="[NAME=]CONTAINER", action="append", default=[],
+                        help="the main container, where a Pod has several; NAME is of a role or an object")  # fmt: skip
+    parser.add_argument("--entrypoint", metavar="[NAME=]COMMAND", action="append", default=[],
+                        help="the command of containers that have none, instead of asking the registry; "
+                        "NAME is of a container, a role or an object")  # fmt: skip
+    parser.add_argument("--only", metavar="KIND/NAME", action="append", default=[],
+                        help="inject this object and leave others alone; annotated for those with the "
+                        "annotation pairun.io/inject: 'true'; may be repeated")  # fmt: skip
+    parser.add_argument("--kind-template", metavar="PATH", action="append", default=[],
+                        help="the path of a Pod template in a kind that pairun does not know")  # fmt: skip
     parser.add_argument("--barrier", action="store_true",
                         help="wait until all Pods of the gang have addresses")  # fmt: skip
-    parser.add_argument("--ssh", action="store_true",
-                        help="let the Pods of the gang reach each other by ssh; needs --barrier")  # fmt: skip
+    parser.add_argument("--gang", metavar="N[,KEY=VALUE,...][,KEY]",
+                        help="the number of Pods of the gang, if the kind has no such field; their labels "
+                        "(default: those of the kind or of the Pod template); the label that holds a "
+                        "Pod's index, from 0 (default: the end of the Pod's name)")  # fmt: skip
+    parser.add_argument("--env", action="append", choices=(*_STYLES, _SSH), default=[],
+                        help="prepare the gang for this launcher: its variables, or logins by ssh; "
+                        "needs --barrier; may be repeated")  # fmt: skip
+    parser.add_argument("--pod-group", metavar="[NAME=]GROUP", action="append", default=[],
+                        help="the PodGroup with which the Pods are scheduled; NAME is of a role or an object")  # fmt: skip
+    parser.add_argument("--use", metavar="KIND/NAME", action="append", default=[],
+                        help="use ServiceAccount/NAME, which may get and list Pods, or Secret/NAME, whose "
+                        "'key' the gang shares, instead of adding one; Secret/none for no key")  # fmt: skip
     parser.add_argument("--events", action="store_true",
                         help="report incomplete gangs and failed commands as Events")  # fmt: skip
-    parser.add_argument("--env", action="append", choices=("torchrun", "mpi", "jax"), default=[],
-                        help="set the gang's variables for this launcher; needs --barrier")  # fmt: skip
-    parser.add_argument("--gang", type=int, metavar="N",
-                        help="the number of Pods of the gang, if the kind has no such field")  # fmt: skip
-    parser.add_argument("--selector", metavar="KEY=VALUE,...",
-                        help="with --gang: labels of the gang's Pods "
-                        "(default: those of the kind or of the Pod template)")  # fmt: skip
-    parser.add_argument("--index-label", metavar="KEY",
-                        help="with --gang: the label that holds a Pod's index, from 0 "
-                        "(default: the end of the Pod's name)")  # fmt: skip
-    parser.add_argument("--service-account", metavar="NAME",
-                        help="the init container's service account, which may get and list Pods "
-                        "(default: pairun adds one)")  # fmt: skip
-    parser.add_argument("--key-secret", metavar="NAME",
-                        help="a Secret with the 'key' that the gang's Pods share; none for no key "
-                        "(default: pairun adds one)")  # fmt: skip
-    parser.add_argument("--hold", metavar="TIME", default="",
-                        help="keep a failed container for this long, such as 30m")  # fmt: skip
     parser.add_argument("--playbook", metavar="FILE",
                         help="overrides of the playbooks, in the form of extras.pairun")  # fmt: skip
-    add_roots(parser, "a content root of the cluster, to hold --playbook against its policy")
     parser.add_argument("--init-resources", metavar="NAME=QUANTITY,...",
                         help="requests and limits of the init container; none to set neither")  # fmt: skip
+    add_removed(parser, _REMOVED)
+
+
+_STYLES, _SSH = ("torchrun", "mpi", "jax"), "ssh"
+_REMOVED = {
+    "--diagnose": "omit it: it is the default",
+    "--selector": "write --gang N,{}",
+    "--index-label": "write --gang N,{}",
+    "--ssh": "write --env ssh",
+    "--service-account": f"write --use {ACCOUNT}/{{}}",
+    "--key-secret": f"write --use {SECRET}/{{}}",
+    "--auth": "set DOCKER_CONFIG to the folder of a config.json with the logins of {}",
+    "--hold": "let a task of --playbook hold the container for {}, as docs/pid1.md shows",
+    "--root": "set PAIRUN_PATH to {}",
+}
+"""The options of pairun 0.3, and what stands for each."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -86,16 +95,17 @@ def run(args: argparse.Namespace) -> int:
     problems = Problems()
     if KIND in sources[0].text and is_resource_list(tree := read_tree(sources[0])):
         args = _configured(args, options_of(tree, _option_names()))
+    summary: list[str] = []
     if args.remove:
         texts = [uninject(source, problems) for source in sources]
     else:
-        options = _options(args, Registries(os.environ, args.vault, args.auth))
-        texts = [inject(source, options, problems) for source in sources]
-        if (args.playbook or args.hold or args.root) and not problems.errors:
-            _review(sources, texts, args, problems)
+        options = _options(args, problems)
+        texts, summary = inject(sources, options, problems)
     print_problems(problems, args.vault)
     if problems.errors:
         return 1
+    for line in summary:
+        print(visible(args.vault.text(line)), file=sys.stderr)
     # Keep the mark that reading removed: only pairun's additions may differ.
     sys.stdout.write((_MARK if read[0][1].startswith(_MARK.encode()) else "") + _joined(texts))
     return 0
@@ -114,41 +124,11 @@ def _configured(args: argparse.Namespace, options: list[str]) -> argparse.Namesp
     parser = argparse.ArgumentParser(prog="functionConfig", add_help=False)
     add_arguments(parser)
     parser.set_defaults(**vars(args))
-    # Builds of manifests must be reproducible, and a new key is not.
-    if args.key_secret is None:
-        parser.set_defaults(key_secret=_NOTHING)
     configured = parser.parse_args([*options, "--", args.file])
-    if not configured.barrier and configured.key_secret == _NOTHING:
-        configured.key_secret = None
+    # Builds of manifests must be reproducible, and a new key is not.
+    if configured.barrier and not any(each.startswith(SECRET) for each in configured.use):
+        configured.use.append(f"{SECRET}/{_NOTHING}")
     return configured
-
-
-def _review(
-    sources: list[Source], texts: list[str], args: argparse.Namespace, problems: Problems
-) -> None:
-    """Check a person's playbook changes against the layers and the policy of a cluster."""
-    from pairun.playbook.content import open_content
-    from pairun.playbook.effective import Layers
-    from pairun.review.injectedreview import review_injected
-    from pairun.review.settings import NO_SETTINGS
-
-    layers = Layers(open_content(args.root, os.environ))
-    longest = layers.policy.longest("hold_max")
-    if longest and (parse_duration(args.hold or "0s") or 0) > longest[0]:
-        # The review would show the generated task, once per template.
-        problems.error(
-            "PR402",
-            f"--hold {args.hold} is longer than the policy allows",
-            hint=f"at most {format_duration(longest[0])}",
-            also=[("the policy", longest[1])],
-        )
-        return
-    playbook = None if args.playbook is None else read_file(args.playbook, "job")
-    for source, text in zip(sources, texts, strict=True):
-        made = Source(f"output of {source.file}", source.layer, text)
-        for review in review_injected(made, layers, "user", NO_SETTINGS, vault=args.vault):
-            found = review.problems
-            problems.extend(p if playbook is None else in_playbook(p, playbook) for p in found)
 
 
 def _read(path: str) -> list[tuple[str, bytes]]:
@@ -175,8 +155,7 @@ def _joined(texts: list[str]) -> str:
     return out
 
 
-def _options(args: argparse.Namespace, registries: Registries) -> Options:
-    problems = Problems()
+def _options(args: argparse.Namespace, problems: Problems) -> Options:
     image = args.image or os.environ.get(IMAGE, "")
     if not image or image.split() != [image]:
         problems.error(
@@ -184,69 +163,89 @@ def _options(args: argparse.Namespace, registries: Registries) -> Options:
             f"'{image}' is not an image" if image else "the init container has no image",
             hint=f"give pairun's image, as the cluster pulls it, with --image or {IMAGE}",
         )
-    if args.hold and parse_duration(args.hold) is None:
-        problems.error("PR801", f"--hold {args.hold} is not a duration", hint="as in 30m")
-    entrypoint = None
-    if args.entrypoint is not None:
+    for option, value in args.removed:
+        problems.error("PR801", f"{option} is gone", hint=_REMOVED[option].format(value))
+    entrypoints = {}
+    for name, text in _named(args.entrypoint).items():
         try:
-            entrypoint = shlex.split(args.entrypoint)
+            entrypoints[name] = shlex.split(text)
         except ValueError as e:
             problems.error("PR801", f"--entrypoint: {e}")
-        if entrypoint == []:
+        if entrypoints.get(name) == []:
             problems.error("PR801", "--entrypoint has no word")
-    selector = _pairs("--selector", args.selector, problems)
-    _check_gang(args, selector, problems)
+    groups = _named(args.pod_group)
+    for name in groups.values():
+        if not re.fullmatch(OBJECT_NAME, name):
+            problems.error("PR801", f"--pod-group: '{name}' is not the name of a PodGroup")
+    size, selector, index_label = _gang(args.gang, problems)
+    used = _used(args, problems)
     resources = _resources(args.init_resources, problems)
     problems.raise_errors()
     return Options(
         image=image,
-        container=args.container,
-        entrypoint=entrypoint,
-        ask=registries.ask,
-        hold=args.hold,
-        playbook=_playbook(args.playbook),
+        container=_named(args.container),
+        entrypoint=entrypoints,
+        only=args.only,
+        kind_template=args.kind_template,
+        ask=Registries(os.environ, args.vault).ask,
+        playbook=_playbook(args.playbook, problems),
         resources=resources,
         barrier=args.barrier,
-        ssh=args.ssh,
+        ssh=_SSH in args.env,
         events=args.events,
-        env=list(dict.fromkeys(args.env)),
-        gang=args.gang,
+        env=[style for style in dict.fromkeys(args.env) if style != _SSH],
+        gang=size,
         selector=selector,
-        index_label=args.index_label,
-        service_account=args.service_account,
-        key_secret=None if args.key_secret == _NOTHING else args.key_secret or "",
+        index_label=index_label,
+        pod_group=groups,
+        service_account=used.get(ACCOUNT),
+        key_secret=None if used.get(SECRET) == _NOTHING else used.get(SECRET, ""),
     )
 
 
-def _check_gang(args: argparse.Namespace, selector: Mapping[str, str], problems: Problems) -> None:
-    if not args.barrier:
-        for name in (
-            "ssh",
-            "env",
-            "gang",
-            "selector",
-            "index_label",
-            "service_account",
-            "key_secret",
-        ):
-            if getattr(args, name) and not (args.events and name == "service_account"):
-                option = f"--{name.replace('_', '-')}"
-                problems.error("PR801", f"{option} has no effect without --barrier")
-    if args.gang is not None and args.gang < 2:
+def _named(texts: list[str]) -> dict[str, str]:
+    """The values of an option by their names; the last one without a name is for all others."""
+    pairs = [re.fullmatch(r"(?:([A-Za-z0-9][\w.-]*)=)?(.*)", t, re.DOTALL) for t in texts]
+    return {pair[1] or "": pair[2] for pair in pairs if pair}
+
+
+def _gang(text: str | None, problems: Problems) -> tuple[int | None, dict[str, str], str | None]:
+    """The parts of ``--gang``: the size, labels, and the label with the index."""
+    if text is None:
+        return None, {}, None
+    number, _, rest = text.partition(",")
+    size = int(number) if re.fullmatch("[0-9]{1,6}", number) else 0
+    if size < 2:
+        hint = "give 2 Pods or more, as in 4 or 4,app=train"
+        problems.error("PR801", f"--gang {number} is not the size of a gang", hint=hint)
+    parts = rest.split(",") if rest else []
+    keys = [part for part in parts if "=" not in part]
+    labels = _pairs("--gang", ",".join(part for part in parts if "=" in part), problems)
+    if len(keys) > 1 or not all(re.fullmatch(LABEL_KEY, key) for key in (*keys, *labels)):
+        problems.error("PR801", f"--gang: '{rest}' is not KEY=VALUE,... and one KEY of a label")
+    return size, labels, keys[0] if keys else None
+
+
+def _used(args: argparse.Namespace, problems: Problems) -> dict[str, str]:
+    """The objects of ``--use`` by their kinds."""
+    used: dict[str, str] = {}
+    for given in args.use:
+        kind, _, name = given.partition("/")
+        if kind not in (ACCOUNT, SECRET) or not re.fullmatch(OBJECT_NAME, name):
+            hint = f"as in {ACCOUNT}/NAME or {SECRET}/NAME"
+            problems.error("PR801", f"--use: '{given}' is no object that pairun can use", hint=hint)
+        used[kind] = name
+    asked = {"--env": args.env, "--gang": args.gang, f"--use {SECRET}": used.get(SECRET)}
+    asked[f"--use {ACCOUNT}"] = used.get(ACCOUNT) and not args.events
+    for option, is_given in asked.items():
+        if is_given and not args.barrier:
+            problems.error("PR801", f"{option} has no effect without --barrier")
+    if _SSH in args.env and used.get(SECRET) == _NOTHING:
         problems.error(
-            "PR801", f"--gang {args.gang} is not the size of a gang", hint="give 2 Pods or more"
+            "PR801",
+            f"--env {_SSH} derives its keys from the gang's key, but --use is {SECRET}/{_NOTHING}",
         )
-    if selector and args.gang is None:
-        problems.error("PR801", "--selector needs --gang N")
-    if args.index_label is not None:
-        if args.gang is None:
-            problems.error("PR801", "--index-label needs --gang N")
-        if not re.fullmatch(LABEL_KEY, args.index_label):
-            problems.error("PR801", f"--index-label '{args.index_label}' is not the key of a label")
-    if args.ssh and args.key_secret == _NOTHING:
-        problems.error(
-            "PR801", "--ssh derives its keys from the gang's key, but --key-secret is none"
-        )
+    return used
 
 
 def _resources(text: str | None, problems: Problems) -> Mapping[str, Any]:
@@ -275,9 +274,14 @@ def _pairs(option: str, text: str | None, problems: Problems) -> dict[str, str]:
     return pairs
 
 
-def _playbook(path: str | None) -> Mapping[str, Any]:
+def _playbook(path: str | None, problems: Problems) -> Mapping[str, Any]:
+    """The changes of the playbooks, checked against the layers and the policy of the cluster."""
     if path is None:
         return {}
+    from pairun.playbook.content import open_content
+    from pairun.playbook.effective import Layers
+    from pairun.playbook.linting import lint_changes
+
     node = read_file(path, "job")
     if not isinstance(node.value, dict) or not set(node.value) <= {"vars", "init", "runtime"}:
         raise PairunError(
@@ -288,5 +292,6 @@ def _playbook(path: str | None) -> Mapping[str, Any]:
                 "write the content of extras.pairun of a job",
             )
         )
+    lint_changes(node, Layers(open_content([], os.environ)), problems)
     plain: Mapping[str, Any] = node.plain()
     return plain

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 
-from pairun.cli.access import access_of, add_access
+from pairun.cli.options import access_of, add_access
 from pairun.cli.streams import say
 from pairun.engines.kubernetes.clusterlogs import LogSelection, follow_logs, print_logs
 from pairun.engines.kubernetes.kubeconfig import connect
-from pairun.engines.kubernetes.podstates import PodState
 from pairun.errors import PairunError, Problem
+from pairun.kube.podstates import PodState
 from pairun.volume.logjournal import is_journal_line
 
 

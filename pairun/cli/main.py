@@ -6,38 +6,57 @@ import argparse
 import atexit
 import gc
 import importlib
+import os
 import sys
+from collections.abc import Sequence
 
-from pairun.cli.commandhelp import CommandParser, parse
+import pairun
+from pairun.cli.commandhelp import CommandParser, misplaced, no_command, parse
 from pairun.errors import PairunError
 from pairun.secrets.vault import Vault
 
+GROUPS = {
+    "everyday": {
+        "plan": "review a job: what will run in both phases of every role, and who set each value",
+        "run": "run every instance of a job on this machine",
+        "submit": "create a job in a Kubernetes cluster and follow it",
+        "status": "show the state of a job in a cluster",
+        "logs": "print the logs of a job in a cluster",
+        "delete": "stop a job in a cluster and delete its objects",
+        "diagnose": "find out why a job failed: the cause, whose fault it is, and what to do",
+        "report": "show what happened in a run and where the time went",
+    },
+    "clusters": {
+        "manifest": "print a job's Kubernetes objects, or an engine's retry rules, as YAML",
+        "inject": "add pairun to the Pod templates of any manifest: PID 1, diagnosis, gang barrier",
+        "doctor": "check that a cluster is ready for jobs: what is missing and how to fix it",
+        "diff": "show what another content root or an upgrade changes for a job",
+    },
+    "authors": {
+        "new": "create a commented job, plugin, module or content root to start from",
+        "lint": "check job files, playbooks and plugin specs",
+        "doc": "show the documentation of a module, plugin, keyword or error",
+        "schema": "print the JSON Schema of a format, for editors",
+        "completion": "print the completion script for bash, zsh or fish",
+    },
+    "moving from OpenPAI": {
+        "convert": "convert an OpenPAI job for YARN, or a Framework, to a protocol v2 job file",
+    },
+    "inside a container": {
+        "init": "run the init phase of a Pod (the init container's command)",
+        "runtime": "run the runtime phase of a Pod (PID 1 of the user's container)",
+        "barrier": "wait, from your code, until all instances of the job arrive",
+        "progress": "report progress from your code, for advice on retries",
+    },
+}
+"""The commands that people type, as `pairun --help` groups them, each with its description."""
+
+HIDDEN = ("tasks", "summary", "rendezvous")
+"""Commands that only pairun itself types."""
+
 COMMANDS = {
-    "run": "run every instance of a job on this machine",
-    "init": "run the init phase of a Pod (the init container's command)",
-    "runtime": "run the runtime phase of a Pod (PID 1 of the user's container)",
-    "manifest": "print a job's Kubernetes objects as YAML for kubectl apply",
-    "inject": "add pairun to the Pod templates of any manifest: PID 1, diagnosis, gang barrier",
-    "submit": "create a job in a Kubernetes cluster and follow it",
-    "status": "show the state of a job in a cluster",
-    "logs": "print the logs of a job in a cluster",
-    "delete": "stop a job in a cluster and delete its objects",
-    "doctor": "check that a cluster is ready for jobs: what is missing and how to fix it",
-    "barrier": "wait, from your code, until all instances of the job arrive",
-    "progress": "report progress from your code, for advice on retries",
-    "new": "create a commented job, plugin, module or content root to start from",
-    "lint": "check job files, playbooks and plugin specs",
-    "convert": "convert an OpenPAI job for YARN, or a Framework, to a protocol v2 job file",
-    "diagnose": "find out why a job failed: the cause, whose fault it is, and what to do",
-    "report": "show what happened in a run and where the time went",
-    "doc": "show the documentation of a module, plugin, keyword or error",
-    "schema": "print the JSON Schema of a format, for editors",
-    "diff": "show what another content root or an upgrade changes for a job",
-    "export": "print which exit codes to retry, for Kubernetes, JobSet and OpenPAI",
-    "completion": "print the completion script for bash, zsh or fish",
-    "tasks": argparse.SUPPRESS,
-    "summary": argparse.SUPPRESS,
-    "rendezvous": argparse.SUPPRESS,
+    **{name: text for group in GROUPS.values() for name, text in group.items()},
+    **dict.fromkeys(HIDDEN, argparse.SUPPRESS),
 }
 
 IN_A_CONTAINER = ("init", "runtime", "tasks", "summary", "rendezvous")
@@ -57,7 +76,7 @@ def main(argv: list[str] | None = None) -> int:
     """
     argv = sys.argv[1:] if argv is None else argv
     vault = Vault()
-    # `pairun --dry-run JOB` is the most common use, and not a sub-command.
+    # `pairun --dry-run JOB`, the older name of `pairun plan JOB`, is not a sub-command.
     command = argv[0] if argv and argv[0] in COMMANDS else ""
     if command != "runtime":
         # A start creates many objects and frees few, so garbage collection would cost 10 % of it.
@@ -136,45 +155,41 @@ def parser_of(command: str) -> argparse.ArgumentParser:
 
 def shown_commands() -> dict[str, str]:
     """The commands that people type, each with its description."""
-    return {name: text for name, text in COMMANDS.items() if text is not argparse.SUPPRESS}
+    return {name: text for name, text in COMMANDS.items() if name not in HIDDEN}
 
 
 def _top_parser() -> argparse.ArgumentParser:
-    from pairun.cli import dry_run
+    from pairun.cli import plan
 
-    listed = "\n".join(f"  {name:11}{text}" for name, text in shown_commands().items())
+    listed = "\n\n".join(
+        "\n".join([f"{title}:", *(f"  {name:11}{text}" for name, text in group.items())])
+        for title, group in GROUPS.items()
+    )
     parser = CommandParser(
         prog="pairun",
-        usage="pairun --dry-run JOB...  |  pairun COMMAND ...",
-        description="Review a job file: what will run in both phases of every role, and who set "
-        "each value.",
-        epilog=f"commands:\n{listed}\n\n`pairun COMMAND --help` prints the help of one.",
+        usage="pairun COMMAND ...  |  pairun --dry-run JOB...",
+        description="Plan, run and watch jobs; `pairun --dry-run JOB` is `pairun plan JOB`.",
+        epilog=f"{listed}\n\n`pairun COMMAND --help` prints the help of one.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true",
                         help="print the version and the digest of the default playbooks")  # fmt: skip
     parser.add_argument("--dry-run", action="store_true",
-                        help="review the jobs without probing or changing anything")  # fmt: skip
-    dry_run.add_arguments(parser)
+                        help="review the jobs without probing or changing anything, as `pairun plan` does")  # fmt: skip
+    plan.add_arguments(parser)
     return parser
 
 
 def _top(argv: list[str], vault: Vault) -> int:
     if argv == ["--version"]:
         # Scripts call this often: do not import what only a review needs.
-        from pairun.cli.versions import version
-
         print(version())
         return 0
-    from pairun.cli.suggesting import no_command, suggested
-
     parser = _top_parser()
-    if argv and (suggestion := suggested(argv, shown_commands())):
-        parser.error(suggestion)
+    if argv and (mistake := misplaced(argv, shown_commands())):
+        parser.error(mistake)
     args = parse(parser, argv, argparse.Namespace(vault=vault))
     if args.version:
-        from pairun.cli.versions import version
-
         print(version(args.root))
         return 0
     if not args.dry_run:
@@ -184,6 +199,38 @@ def _top(argv: list[str], vault: Vault) -> int:
             return WRONG_USAGE
         parser.print_help()
         return 0
-    from pairun.cli import dry_run
+    from pairun.cli import plan
 
-    return dry_run.run(args)
+    return plan.run(args)
+
+
+def version(roots: Sequence[str] = ()) -> str:
+    """The version, the digest of every content root, and the parts of the image's bundle.
+
+    Args:
+        roots: content roots in addition to the built-in one.
+    """
+    from pairun.playbook.content import open_content
+    from pairun.volume.bundle import IN_THE_IMAGE
+
+    lines = [f"pairun {pairun.__version__}"]
+    opened = open_content(list(roots), os.environ).roots
+    lines += [f"{root.layer} playbooks {root.digest()} ({root.path})" for root in opened]
+    return "\n".join([*lines, *_versions_in(IN_THE_IMAGE)])
+
+
+def _versions_in(bundle: str) -> list[str]:
+    """The lines that describe a bundle, if there is one: the start of its digest, and its content."""
+    import hashlib
+    import shutil
+    import subprocess
+
+    if shutil.which(bundle) is None:
+        return []
+    with open(bundle, "rb") as f:
+        digest = hashlib.file_digest(f, "sha256").hexdigest()
+    asked = subprocess.run(
+        [bundle, "--version"], capture_output=True, text=True, check=False, timeout=10
+    )
+    inside = ", ".join(asked.stdout.splitlines()[2:])
+    return [f"bundle {digest[:12]} ({bundle})", f"  {inside}"]

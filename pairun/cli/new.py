@@ -28,7 +28,7 @@ class Kind(NamedTuple):
     Attributes:
         name: the default name.
         files: path to the text of the file; both are relative.
-        next_steps: the next commands to enter.
+        next_steps: the next commands to enter, and what else to do.
     """
 
     name: str
@@ -53,7 +53,11 @@ KINDS: Mapping[str, Kind] = {
     "module": Kind(
         "my_module",
         {"modules/@NAME@.py": "module.py.txt", "tests/test_@NAME@.py": "module_test.py.txt"},
-        ("pairun lint @ROOT@modules/@NAME@.py", "python3 -m pytest @ROOT@tests/test_@NAME@.py"),
+        (
+            "pairun lint @ROOT@modules/@NAME@.py",
+            "python3 -m pytest @ROOT@tests/test_@NAME@.py",
+            "add @NAME@ to job_may.insert in @ROOT@playbooks/policy.yaml, so that jobs may use it",
+        ),
     ),
     "root": Kind(
         "cluster",

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pairun.base.durations import parse_duration
 from pairun.errors import PairunError, Problem
+
+if TYPE_CHECKING:
+    from pairun.engines.kubernetes.kubeconfig import Access
 
 
 def duration_s(option: str, text: str) -> float:
@@ -38,15 +41,58 @@ def add_roots(parser: argparse.ArgumentParser, meaning: str) -> None:
     parser.add_argument("--root", action="append", default=[], metavar="DIR", help=meaning)
 
 
+def add_removed(parser: argparse.ArgumentParser, options: Mapping[str, str]) -> None:
+    """Declare options of 0.3; ``removed`` gets pairs of option and value.
+
+    Args:
+        parser: of the command.
+        options: what stands for each; ``{}`` is its value.
+    """
+    for option, new in options.items():
+        how: dict[str, Any] = {"action": "append_const", "const": (option, "")}
+        if "{}" in new:
+            how = {"action": "append", "type": lambda value, option=option: (option, value)}
+        parser.add_argument(option, **how, dest="removed", help=argparse.SUPPRESS, default=[])
+
+
 def add_color(parser: argparse.ArgumentParser) -> None:
     """Declare ``--color WHEN``."""
     parser.add_argument("--color", choices=("auto", "always", "never"), default="auto",
                         help="when to use colours; auto: on a terminal, unless NO_COLOR is set")  # fmt: skip
 
 
-def print_json(document: Mapping[str, Any]) -> None:
-    """Print a document on standard output."""
-    print(json.dumps(document, indent=2, ensure_ascii=False))
+def add_access(parser: argparse.ArgumentParser, *, namespace: bool = True) -> None:
+    """Declare the options that select a cluster.
+
+    Args:
+        parser: of the command.
+        namespace: whether to declare ``--namespace``, too.
+    """
+    parser.add_argument("--kubeconfig", metavar="FILE",
+                        help="the kubeconfig (default: KUBECONFIG, else ~/.kube/config, "
+                        "else this Pod's service account)")  # fmt: skip
+    parser.add_argument("--context", metavar="CONTEXT",
+                        help="a context of the kubeconfig (default: its current one)")  # fmt: skip
+    if namespace:
+        parser.add_argument("--namespace", "-n", metavar="NAMESPACE",
+                            help="where the job is (default: the context's namespace)")  # fmt: skip
+
+
+def access_of(args: argparse.Namespace) -> Access:
+    """The cluster that the options select."""
+    from pairun.engines.kubernetes.kubeconfig import Access
+
+    return Access(args.kubeconfig, args.context, args.namespace)
+
+
+def print_json(document: Mapping[str, Any], indent: int | None = 2) -> None:
+    """Print a document on standard output, in ASCII: no terminal interprets or rejects it.
+
+    Args:
+        document: what is printed.
+        indent: how many blanks a level has; None for one line.
+    """
+    print(json.dumps(document, indent=indent))
 
 
 def refusal_code(refusal: PairunError) -> int:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
 from collections.abc import Sequence
 
 from pairun.base.runfolders import RUNS
-from pairun.cli.access import access_of, add_access
+from pairun.cli.options import access_of, add_access, print_json
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.kubeconfig import Access, connect
 from pairun.errors import PairunError, Problem
-from pairun.report.journal.blame_text import print_blame
+from pairun.kube.labels import OBJECT_NAME
 from pairun.report.journal.data import report_data
-from pairun.report.journal.instances import read_instances
-from pairun.report.journal.pastinstances import InstancePast
-from pairun.report.journal.text import JournalText
+from pairun.report.journal.finding import read_all, read_instance
+from pairun.report.journal.history import InstancePast
+from pairun.report.journal.text import JournalText, print_blame
 from pairun.report.problems import print_problems
 from pairun.secrets.vault import Vault
 from pairun.volume.logjournal import VARIABLE as LOG_JOURNAL
@@ -52,8 +51,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.json:
         shown = [{"id": p.id, "message": p.message, "hint": p.hint} for p in problems]
         data = report_data(instances, problems=shown, with_blame=args.blame)
-        # Only ASCII: no terminal interprets or rejects it
-        print(json.dumps(data, indent=2))
+        print_json(data)
     else:
         _print(instances, blame=args.blame)
         print_problems(problems, args.vault)
@@ -87,7 +85,7 @@ def _read(
     """
     cluster = _cluster(path, access, vault)
     if path is None or cluster is None:
-        return read_instances(path)
+        return read_all(path, read_instance)
     # imported here, because most reports read files
     from pairun.engines.kubernetes.clusterjournals import read_cluster_instances
 
@@ -124,10 +122,6 @@ def _without_journals(name: str) -> Problem:
 
 def _may_be_job(path: str) -> bool:
     return re.fullmatch(OBJECT_NAME, path) is not None and not os.path.lexists(path)
-
-
-OBJECT_NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
-"""Valid names of Kubernetes objects (kubernetes.io, "Object Names and IDs")."""
 
 
 def _print(instances: Sequence[InstancePast], *, blame: bool) -> None:

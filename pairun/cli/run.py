@@ -17,7 +17,6 @@ from pairun.cli.streams import give_up_stdout, say, unwritable
 from pairun.engines.local.capacity import check_capacity
 from pairun.engines.local.jobrun import LocalRun, Options, RunOutcome
 from pairun.engines.local.precheck import check
-from pairun.engines.local.runreport import run_report
 from pairun.errors import PairunError, Problem, Problems, did_you_mean
 from pairun.job.hiding import hide_lines
 from pairun.job.jobfile import load_job
@@ -97,6 +96,7 @@ def _print_recap(job: Job, outcome: RunOutcome, args: argparse.Namespace) -> Non
     lost = outcome.lost
     if not isinstance(lost, BrokenPipeError):
         # imported here, because the terminal library takes 0.1 s
+        from pairun.engines.local.runreport import run_report
         from pairun.report.paper import paper
         from pairun.report.recap import print_run
 

@@ -29,7 +29,7 @@ def _review(root: str, vault: Vault) -> int:
     import sys
 
     from pairun.report.review_text import print_phase
-    from pairun.review.phasereview import probe_plan
+    from pairun.review.taskreview import probe_plan
     from pairun.volume.planfile import read_plan
 
     plan = read_plan(root, vault)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pairun.cli.options import add_roots, print_json
 from pairun.contract.arguments import arguments_schema
-from pairun.job.protocolwords import editor_schema
+from pairun.job.protocol import editor_schema
 from pairun.playbook.content import open_content
 from pairun.playbook.effective import layer_schema
 from pairun.playbook.keywords import playbook_schema

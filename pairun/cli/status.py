@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 
 import attrs
 
-from pairun.cli.access import access_of, add_access
 from pairun.cli.following import add_follow_arguments, follow_job, follow_limits
-from pairun.cli.options import add_color
+from pairun.cli.options import access_of, add_access, add_color, print_json
 from pairun.engines.kubernetes.jobstate import JobState
 from pairun.engines.kubernetes.kubeconfig import connect
-from pairun.engines.kubernetes.podstates import PodState
 from pairun.engines.kubernetes.watching import read_job
 from pairun.errors import PairunError, Problem
+from pairun.kube.podstates import PodState
 
 SCHEMA = 1
 COLUMNS = ("INSTANCE", "POD", "NODE", "PHASE", "RESTARTS", "REASON")
@@ -42,8 +40,7 @@ def run(args: argparse.Namespace) -> int:
         return follow_job(cluster, args, args.name, limits)
     state = read_job(cluster, args.name)
     if args.json:
-        # Only ASCII: no terminal interprets it
-        print(json.dumps(_data(state), indent=2))
+        print_json(_data(state))
     else:
         _print(state, args)
     return 0

@@ -13,7 +13,8 @@ from pairun.base.paths import journal_file, pai_dir
 from pairun.diagnose.brief import CONSEQUENCES, is_consequence
 from pairun.diagnose.classes import UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis
-from pairun.incident.podhistory import with_pod_history
+from pairun.diagnose.podhistory import with_pod_history
+from pairun.kube.events import Note
 from pairun.runtime.exitsummary import Question, answer_to
 from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
@@ -59,15 +60,20 @@ def send_failure(
         vault: masks the message.
     """
     # Imported here: PID 1 waits for the summary, and not for this.
-    from pairun.net.podevents import Noteworthy, can_send, send_event
+    from pairun.net.podevents import can_send, send_event
 
     if diagnosis["class"] in CONSEQUENCES - {UNKNOWN} or not can_send(env):
         return
-    note = Noteworthy().note_of(vault.record({**diagnosis, "type": "diagnosis"}))
-    if note is not None:
-        journal = Journal(Door(volume), journal_file(volume, env), vault.record, lambda _: None)
-        send_event(note, env, SEND_S, journal)
-        journal.close()
+    journal = Journal(Door(volume), journal_file(volume, env), vault.record, lambda _: None)
+    send_event(failure_note(vault.record(diagnosis)), env, SEND_S, journal)
+    journal.close()
+
+
+def failure_note(diagnosis: Mapping[str, Any]) -> Note:
+    """The text of the Event about a command that failed."""
+    advice = f"; {diagnosis['advice']}" if diagnosis.get("advice") else ""
+    about = f"the command exited with {diagnosis['exit_code']}: {diagnosis['headline']}"
+    return Note("CommandFailed", f"{about} ({diagnosis['class']}){advice}", True)
 
 
 def _first_failure(why: Diagnosis) -> str | None:

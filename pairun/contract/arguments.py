@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import sys
@@ -45,8 +46,13 @@ class Argument(NamedTuple):
         return f"'{text}'" if text.isdigit() else str(text)
 
 
-Mistake = tuple[str, str | None]
-"""What is wrong in a module's class: a sentence without a subject, and a hint."""
+Mistake = tuple[str, str, str | None]
+"""What is wrong in a module's class: the attribute, a sentence without a subject, and a hint."""
+_PARAMETERS = {
+    "probe": ("ctx",), "plan": ("state",), "apply": ("ctx",), "check": ("ctx",),
+    "require": (), "writes": (),
+}  # fmt: skip
+"""The methods that pairun calls, and what it passes to each besides ``self``."""
 _KNOWN: dict[type[Module], tuple[Argument, ...]] = {}
 
 
@@ -69,7 +75,17 @@ def mistakes(cls: type[Module]) -> Iterator[Mistake]:
     for name in needed:
         if getattr(cls, name) is getattr(base, name):
             kind = "state" if base is StateModule else "check"
-            yield f"lacks the method '{name}'", f"a {kind} module has {', '.join(needed)}"
+            yield name, f"lacks the method '{name}'", f"a {kind} module has {', '.join(needed)}"
+    for name, passed in _PARAMETERS.items():
+        method = getattr(cls, name) if hasattr(base, name) else None
+        if callable(method) and method is not getattr(base, name):
+            own = inspect.getattr_static(cls, name)
+            values = passed if isinstance(own, staticmethod | classmethod) else ("self", *passed)
+            try:
+                inspect.signature(method).bind(*values)
+            except TypeError as e:
+                line = f"write `def {name}({', '.join(('self', *passed))})`"
+                yield name, f"has a method '{name}' that pairun cannot call: {e}", line
     if len(arguments(cls)) < len(attrs.fields(cls)):  # type: ignore[arg-type]
         yield from (d for d in _declared(cls) if not isinstance(d, Argument))
 
@@ -81,28 +97,28 @@ def _declared(cls: type[Module]) -> Iterator[Argument | Mistake]:
         declares = f"declares its argument '{name}'"
         owner = next((c for c in cls.__mro__[:-1] if name in c.__annotations__), None)
         if owner is None:
-            yield f"{declares} without a type", _USE
+            yield name, f"{declares} without a type", _USE
             continue
         # `typing.get_type_hints` of the whole class takes as long as all else.
         alone = types.SimpleNamespace(__annotations__={name: owner.__annotations__[name]})
         try:
             hint = typing.get_type_hints(alone, vars(sys.modules[owner.__module__]))[name]
         except Exception as e:  # noqa: BLE001 - an annotation may be any expression
-            yield f"{declares} with an unknown type: {error_text(e)}", _IMPORT
+            yield name, f"{declares} with an unknown type: {error_text(e)}", _IMPORT
             continue
         try:
             kind = kind_of(hint)
         except TypeError:
             is_plain = isinstance(hint, type) and not typing.get_args(hint)
             named = hint.__name__ if is_plain else hint
-            yield f"{declares} with a type that YAML does not have: {named}", _USE
+            yield name, f"{declares} with a type that YAML does not have: {named}", _USE
             continue
         default: Any = field.default
         try:
             if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
                 default = default.factory()
         except Exception as e:  # noqa: BLE001 - a module's code may raise any exception
-            yield f"{declares} with a default that fails: {error_text(e)}", None
+            yield name, f"{declares} with a default that fails: {error_text(e)}", None
             continue
         required, more = default is attrs.NOTHING, field.metadata.get
         default = None if required else default
@@ -136,7 +152,6 @@ def build(
     """Make a module from plain data.
 
     Args:
-        cls: the module's class.
         values: the arguments; secrets as `Secret`.
         pending: arguments whose values only the run can determine; they are not checked.
 

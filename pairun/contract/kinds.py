@@ -159,9 +159,6 @@ _SCALARS: dict[Any, Kind] = {
 def kind_of(hint: Any) -> Kind:
     """The kind of a type.
 
-    Args:
-        hint: the type of an argument.
-
     Raises:
         TypeError: YAML has no such type.
     """

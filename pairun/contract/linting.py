@@ -1,12 +1,16 @@
-"""What lint finds in a module's source: imports that an image may lack, and wrong defaults."""
+"""What lint finds in a module's source: imports that an image may lack, wrong defaults, undefined names."""
 
 from __future__ import annotations
 
 import ast
+import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pairun.base.foreignjson import parse_json
 from pairun.contract.arguments import arguments
 from pairun.contract.sources import ENTRY, ModuleSource
 from pairun.module import Module
@@ -115,26 +119,51 @@ def wrong_defaults(
         yield declaration(cls, a.name, source), message, remedy
 
 
+def ruff_findings(source: ModuleSource) -> Iterator[tuple[tuple[str, int, int], str]]:
+    """Undefined names and what else must fail, each with its place; none if ruff is not installed.
+
+    ruff is part of the extra ``lint``, and its other rules are a matter of taste.
+    """
+    beside = os.path.join(os.path.dirname(sys.executable), "ruff")
+    files = {os.path.abspath(source.place(f)): f for f in source.files if f.endswith(".py")}
+    argv = [shutil.which(beside) or "ruff", "check", "--isolated", "--no-cache", *files]
+    options = [f"--target-version=py3{sys.version_info.minor}", "--output-format=json"]
+    try:
+        done = subprocess.run(
+            [*argv, *options, "--select=F63,F7,F82"], capture_output=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    # 1: it found something, 2: it could not check
+    for each in parse_json(done.stdout) if done.returncode == 1 else ():
+        at, file = each["location"], files[each["filename"]]
+        yield (file, at["row"], at["column"]), f"{each['message']} ({each['code']})"
+
+
 def declaration(cls: type[Module], attribute: str, source: ModuleSource) -> tuple[str, int, int]:
     """The file, line and column (from 1) of an attribute in the innermost class that declares it.
 
     Args:
         cls: the module's class.
-        attribute: an argument or a class attribute.
+        attribute: an argument, a class attribute or a method.
         source: of the module.
 
     Returns:
-        The first line of its first file if the source does not show the place.
+        The place of the class if none declares it; the first line of the first file if the source
+        does not show that.
     """
-    names = [c.__name__ for c in cls.__mro__]
     files = [file for file in source.files if file.endswith(".py")]
-    places = {
-        node.name: (file, each.lineno, each.col_offset + 1)
+    classes = {
+        node.name: (file, node)
         for file in files
         for node in ast.walk(ast.parse(source.files[file]))
-        if isinstance(node, ast.ClassDef) and node.name in names
-        for each in node.body
-        for target in getattr(each, "targets", [getattr(each, "target", None)])
-        if isinstance(target, ast.Name) and target.id == attribute
+        if isinstance(node, ast.ClassDef)
     }
-    return next((places[name] for name in names if name in places), (files[0], 1, 1))
+    found = [classes[c.__name__] for c in cls.__mro__ if c.__name__ in classes]
+    for file, node in found:
+        for each in node.body:
+            targets = getattr(each, "targets", [getattr(each, "target", each)])
+            if attribute in {getattr(t, "id", getattr(t, "name", None)) for t in targets}:
+                return file, each.lineno, each.col_offset + 1
+    places = ((file, node.lineno, node.col_offset + 1) for file, node in found)
+    return next(places, (files[0], 1, 1))

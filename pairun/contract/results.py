@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pairun.base.fields import BadField, Count, between, decode, type_words
 from pairun.base.foreignjson import parse_record
-from pairun.errors import PairunError, Problem
+from pairun.errors import PairunError
 from pairun.module import FailureKind, Fault, Secret
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -77,12 +77,12 @@ def variable_text(name: str, value: object) -> str:
     """
     value = value.reveal() if isinstance(value, Secret) else value
     if isinstance(value, list | Mapping):
-        raise PairunError(Problem("PR605", f"the variable {name} must be a text"))
+        raise PairunError.of("PR605", f"the variable {name} must be a text")
     text = str(value).lower() if isinstance(value, bool) else str(value)
     try:
         checked_variable(name, text)
     except BadField as e:
-        raise PairunError(Problem("PR605", str(e))) from e
+        raise PairunError.of("PR605", str(e)) from e
     return text
 
 
@@ -139,7 +139,6 @@ class Report(NamedTuple):
 
     Attributes:
         outcome: ok, changed, skipped or failed.
-        message: one sentence for people.
         values: for later tasks, as ``results.<id>.values``.
         environment: variables for later tasks and the user's command; None removes one.
         kind: of a failure.

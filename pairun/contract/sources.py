@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pairun.base.folder import Folder
 from pairun.base.machine import MACHINE
 from pairun.base.paths import built_in_folder
-from pairun.errors import PairunError, Problem
+from pairun.errors import PairunError, Place, Source
 
 ENTRY = "__init__.py"
 """The file of a folder that defines or imports the module class."""
@@ -43,6 +43,11 @@ class ModuleSource(NamedTuple):
     def place(self, file: str) -> str:
         """The path on disk of one of `files`."""
         return os.path.join(self.path, file) if self.is_folder else self.path
+
+    def at(self, file: str, line: int, column: int = 1) -> Place:
+        """A place in one of `files`, for a problem."""
+        text = self.files[file].decode("utf-8", "replace")
+        return Place(Source(self.place(file), "file", text), line, column)
 
     def sha256(self) -> str:
         """The hex digest: for a file over its bytes, for a folder over sorted paths and bytes.
@@ -86,13 +91,8 @@ def module_paths(folder: str) -> dict[str, str]:
         else:
             continue
         if name in paths:
-            raise PairunError(
-                Problem(
-                    "PR602",
-                    f"the module {name} is in {folder} twice: {name}.py and {name}/",
-                    hint="remove one of them",
-                )
-            )
+            message = f"the module {name} is in {folder} twice: {name}.py and {name}/"
+            raise PairunError.of("PR602", message, hint="remove one of them")
         paths[name] = path
     return paths
 
@@ -120,9 +120,7 @@ def read_source(name: str, path: str, files: Folder = MACHINE) -> ModuleSource:
     Every regular file in a folder belongs to the module, except those below ``__pycache__``.
 
     Args:
-        name: the module's name, for messages.
         path: the file, which may be a link (Kubernetes mounts ConfigMaps so), or the folder.
-        files: reads the path.
 
     Raises:
         PairunError: a path cannot be read, is a link in a folder or not a regular file, or there
@@ -155,7 +153,7 @@ def _unreadable(name: str, error: OSError, path: str) -> PairunError:
     hint = None
     if error.errno == errno.ELOOP:
         hint = "replace it with a file: the digest of a module's folder covers files, not links"
-    return PairunError(Problem("PR602", message, hint=hint))
+    return PairunError.of("PR602", message, hint=hint)
 
 
 class _Reader:

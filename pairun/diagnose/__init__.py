@@ -1,4 +1,5 @@
-"""Finds why a command died: the failure class and its evidence, from the log and circumstances.
+"""Finds why a job died: one log, the logs of all its ranks, a cluster's objects.
 
-Standard library only: PID 1's exit summary and ``pairun diagnose`` both use it.
+`brief` and what it imports read one log, for PID 1's exit summary, with the standard library alone. `gathering` and
+`incident` join the logs of a job: which rank failed first, why, and what followed.
 """

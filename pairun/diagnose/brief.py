@@ -7,8 +7,9 @@ import zlib
 from pairun.base.foreignjson import parse_json
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE, UNKNOWN
-from pairun.diagnose.diagnosis import FORBIDDING, Diagnosis, Evidence
+from pairun.diagnose.diagnosis import Diagnosis, Evidence
 from pairun.diagnose.lines import Log
+from pairun.diagnose.signals import FIRM
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
 
@@ -59,9 +60,7 @@ def why(table: Table, log: bytes, facts: Circumstances, deadline_s: float) -> Di
 
 def exit_code_of(diagnosis: Diagnosis, table: Table) -> int | None:
     """The exit code that the cluster assigns to the class, or None if the diagnosis is too unsure."""
-    return (
-        table.exit_codes.get(diagnosis.klass) if diagnosis.confidence * 100 >= FORBIDDING else None
-    )
+    return table.exit_codes.get(diagnosis.klass) if diagnosis.confidence * 100 >= FIRM else None
 
 
 def is_consequence(diagnosis: Diagnosis) -> bool:

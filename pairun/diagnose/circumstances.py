@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pairun.diagnose.facts.fact import Fact
+from pairun.diagnose.signals import Signal
 
 
 class Circumstances(NamedTuple):
@@ -35,7 +35,7 @@ class Circumstances(NamedTuple):
     gpus_seen: int | None = None
 
 
-def clues(facts: Circumstances) -> list[Fact]:
+def clues(facts: Circumstances) -> list[Signal]:
     """The facts that the circumstances report."""
     out = []
     if facts.oom_kills:
@@ -61,5 +61,5 @@ def clues(facts: Circumstances) -> list[Fact]:
     return out
 
 
-def _fact(klass: str, weight: int, words: str) -> Fact:
-    return Fact(klass, weight, words, "container")
+def _fact(klass: str, weight: int, words: str) -> Signal:
+    return Signal(klass, weight, words, "container")

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pairun.diagnose import tracebacks
-from pairun.diagnose.classes import CLASSES, NAMED_LINE
-from pairun.diagnose.facts.fact import Fact
-from pairun.diagnose.hits import Hit
+from pairun.diagnose.classes import CLASSES, NAMED_LINE, NONE
 from pairun.diagnose.lines import Line, Log
-from pairun.diagnose.table import Rule
+from pairun.diagnose.signals import FIRM, Signal
 from pairun.diagnose.tracebacks import Frame
 
 FORBIDS = frozenset(("after_fix", "never"))
 """Advice against running the job again unchanged."""
 
-FORBIDDING = 70
-"""The minimum weight at which pairun advises against running the job again."""
-
-_EVIDENCE_CHARS = 400
+_MOST_SHOWN = 3
+_EVIDENCE_CHARS, _SHOWN_CHARS, _LEAD_CHARS = 400, 200, 120
+_SENTENCE = re.compile(r"(?<=[.!?;\])]) (?=\S)")
 _PATH_CHARS = 100
+
+
+EMPTY, NO_TEXT = "the log is empty", "the log is not text"
+QUIET = "the log shows neither a failure nor a success"
+"""Headlines of an unknown class without any sign of a failure."""
 
 
 class Evidence(NamedTuple):
@@ -63,6 +65,11 @@ class Diagnosis(NamedTuple):
     source: str = ""
     attempts: int = 1
 
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing shows a failure; ``none`` also needs a sign of success."""
+        return self.klass == NONE or self.headline in (QUIET, EMPTY, NO_TEXT)
+
     def data(self) -> dict[str, Any]:
         """Plain data, as ``pairun diagnose --json`` prints it."""
         return {
@@ -81,129 +88,99 @@ class Diagnosis(NamedTuple):
         }
 
 
-class Place(NamedTuple):
-    """A fact and the log that reports it; None if it is from no log."""
+def of_class(klass: str, confidence: float, *evidence: Evidence) -> Diagnosis:
+    """A diagnosis with what its class says."""
+    kind = CLASSES[klass]
+    return Diagnosis(
+        klass, kind.fault, kind.retry, confidence, kind.meaning, kind.advice, evidence, {}, ()
+    )
 
-    fact: Fact
-    log: Log | None
 
+def of_signals(
+    signals: Sequence[Signal], extra: Sequence[Signal] = (), weight: int | None = None
+) -> Diagnosis:
+    """The diagnosis from the signals of one class.
 
-def of_hits(klass: str, hits: list[Hit]) -> Diagnosis:
-    """The diagnosis from the hits of one class, heaviest first."""
-    kind, best = CLASSES[klass], hits[0]
-    details = dict(best.details)
-    for hit in hits[1:4]:
-        details = {**hit.details, **details}
+    Args:
+        signals: heaviest first.
+        extra: what is known besides the logs; its words are evidence, too.
+        weight: of all of them together; that of the heaviest by default.
+    """
+    best = signals[0]
+    weight = best.weight if weight is None else weight
+    texts = [each for each in signals if each.rule]
+    details: dict[str, str] = {}
+    for each in reversed(texts[:4]):
+        details.update(each.details)
     frame = None
-    if best.rule.role in ("cause", "code"):
+    if best.log is not None and best.line is not None and best.role in ("cause", "code"):
         frame = tracebacks.place(best.log, best.line)
     if frame is not None:
         details.update(code_file=frame.file, code_line=str(frame.line))
+    kind = CLASSES[best.klass]
+    retry = best.retry or kind.retry
+    if retry in FORBIDS and (weight < FIRM or (best.role == "code" and _is_outside(frame))):
+        retry = None
+    shown = map(evidence_of, (best, *(each for each in texts if each is not best)))
     return Diagnosis(
-        klass=klass,
-        fault=best.rule.fault,
-        retry=_retry(best.rule, frame),
-        confidence=0.0,
-        headline=headline(best.rule, kind.meaning, details, hits, frame),
-        advice=_advice(best.rule.advice, frame),
-        evidence=tuple(of_hit(hit) for hit in _distinct(hits)),
+        klass=best.klass,
+        fault=best.fault or kind.fault,
+        retry=retry,
+        confidence=confidence_of(weight),
+        headline=headline(best, details, frame),
+        advice=_advice(best.advice or kind.advice, frame),
+        evidence=tuple(dict.fromkeys((*_distinct(shown), *map(evidence_of, extra)))),
         details=details,
         alternatives=(),
-        rule=best.rule.id,
+        rule=best.rule,
+        source=best.source,
     )
 
 
-def _retry(rule: Rule, frame: Frame | None) -> str | None:
-    """The rule's advice; an exception forbids a retry only if the job's code raised it.
-
-    A package may raise one because of the node, such as a missing device.
-    """
-    if rule.role == "code" and rule.retry in FORBIDS and (frame is None or frame.is_library):
-        return None
-    return rule.retry
+def _is_outside(frame: Frame | None) -> bool:
+    """Whether a package raised the exception: it may do so because of the node, as without a device."""
+    return frame is None or frame.is_library
 
 
-def of_fact(place: Place, details: dict[str, str]) -> Diagnosis:
-    """The diagnosis from a fact."""
-    fact = place.fact
-    kind = CLASSES[fact.klass]
-    return Diagnosis(
-        klass=fact.klass,
-        fault=fact.fault or kind.fault,
-        retry=fact.retry or kind.retry,
-        confidence=0.0,
-        headline=kind.meaning if place.log is None else fact.words,
-        advice=fact.advice or kind.advice,
-        evidence=of_place(place),
-        details=details,
-        alternatives=(),
-        source=fact.source,
-    )
+def evidence_of(signal: Signal) -> Evidence:
+    """A signal as evidence: its line, or its words."""
+    if signal.log is None or signal.line is None:
+        return Evidence(*(signal.where or ("", 0)), signal.words)
+    return of_line(signal.log, signal.line, signal.start)
 
 
-def of_reported(fact: Fact, where: Evidence) -> Diagnosis:
-    """The diagnosis from a fact that a system reports as data.
+def of_line(log: Log, line: Line, at: int = 0) -> Evidence:
+    """A line as evidence; of a long line only the part around its decisive words.
 
     Args:
-        fact: the fact.
-        where: the data that reports it.
+        log: the log.
+        line: the line.
+        at: offset of the decisive words in the line's text, in characters.
     """
-    kind = CLASSES[fact.klass]
-    retry = fact.retry or kind.retry
-    return Diagnosis(
-        klass=fact.klass,
-        fault=fact.fault or kind.fault,
-        retry=None if retry in FORBIDS and fact.weight < FORBIDDING else retry,
-        confidence=confidence_of(fact.weight),
-        headline=fact.words,
-        advice=fact.advice or kind.advice,
-        evidence=(where,),
-        details={},
-        alternatives=(),
-        source=fact.source,
-    )
-
-
-def of_place(place: Place) -> tuple[Evidence, ...]:
-    """A fact as evidence: its line, or its words."""
-    fact, log = place
-    if log is None or fact.at < 0:
-        return (Evidence("", 0, fact.words),)
-    line = next(iter(log.after(fact.at - 1, 1)), None) if fact.at else None
-    return (of_line(log, line if line is not None else log.first()),)
-
-
-def of_line(log: Log, line: Line) -> Evidence:
-    """A line as evidence."""
-    text = log.written(line.at, line.shown.strip()[:_EVIDENCE_CHARS])
+    shown, start = line.shown, 0
+    at += len(shown) - len(line.text)
+    if len(shown) > _SHOWN_CHARS and at > _LEAD_CHARS:
+        start = at - _LEAD_CHARS
+        sentence = _SENTENCE.search(shown, start, at)
+        # from the next sentence or word on, unless one long word precedes the decisive ones
+        start = sentence.end() if sentence else max(shown.find(" ", start - 1, at) + 1, start)
+    text = log.written(line.at, shown[start:].strip()[:_EVIDENCE_CHARS])
     return Evidence(log.name, log.number(line.at), text)
 
 
-def of_hit(hit: Hit) -> Evidence:
-    """A hit's line as evidence; of a long line only the part around the match."""
-    shown = hit.line.shown
-    start = 0
-    if len(shown) > _EVIDENCE_CHARS:
-        match_at = len(shown) - len(hit.line.text) + hit.start
-        start = max(match_at - _EVIDENCE_CHARS // 4, 0)
-        if start:  # from the next word on, unless one long word precedes the match
-            start = max(shown.find(" ", start - 1, match_at) + 1, start)
-    text = hit.log.written(hit.line.at, shown[start:].strip()[:_EVIDENCE_CHARS])
-    return Evidence(hit.log.name, hit.log.number(hit.line.at), text)
-
-
-def headline(
-    rule: Rule, meaning: str, details: dict[str, str], hits: list[Hit], frame: Frame | None = None
-) -> str:
-    """One line for people: the rule's, or the class's with the exception of the job's code."""
-    if rule.headline:
+def headline(signal: Signal, details: Mapping[str, str], frame: Frame | None = None) -> str:
+    """One line for people: the signal's words, or the class's meaning with the exception of the job's code."""
+    meaning = CLASSES[signal.klass].meaning
+    if not signal.rule:
+        return signal.words if signal.log is not None or signal.where is not None else meaning
+    if signal.words:
         try:
-            return rule.headline.format_map(details)
+            return signal.words.format_map(details)
         except (KeyError, ValueError, IndexError):
             pass  # this alternative of the pattern lacks the capture
-    if rule.role == "code":
+    if signal.role == "code" and signal.line is not None:
         at = "" if frame is None else f" at {_shown_file(frame)}:{frame.line}"
-        return f"{meaning}{at}: {hits[0].line.text.strip()[:200]}"
+        return f"{meaning}{at}: {signal.line.text.strip()[:200]}"
     return meaning
 
 
@@ -234,11 +211,9 @@ def _shown_file(frame: Frame) -> str:
     return frame.file if len(frame.file) <= _PATH_CHARS else f"…{frame.file[1 - _PATH_CHARS :]}"
 
 
-def _distinct(hits: Iterable[Hit]) -> list[Hit]:
-    out: list[Hit] = []
-    for hit in hits:
-        if all(hit.line.text != h.line.text for h in out):
-            out.append(hit)
-        if len(out) == 3:
-            break
-    return out
+def _distinct(shown: Iterable[Evidence]) -> list[Evidence]:
+    """The first pieces of evidence with different texts."""
+    by_text: dict[str, Evidence] = {}
+    for each in shown:
+        by_text.setdefault(each.text, each)
+    return list(by_text.values())[:_MOST_SHOWN]

@@ -1,15 +1,17 @@
-"""What one log shows: rule hits, facts and attempts; found in one pass."""
+"""What one log shows: signals and attempts; found in one pass.
+
+The end of the last attempt decides: what earlier ones show weighs less.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from pairun.diagnose.earlier import ends_well, failures, has_ranks, of_last_attempt
-from pairun.diagnose.facts.fact import Fact
+from pairun.diagnose import tracebacks
 from pairun.diagnose.facts.reading import facts_of
-from pairun.diagnose.hits import CERTAIN, FIRM, SHELL_CLASSES, Hit, HitSearch, echoes
+from pairun.diagnose.hits import SHELL_CLASSES, HitSearch, echoes
 from pairun.diagnose.lines import Log, parse
-from pairun.diagnose.searchlimit import SearchLimit
 from pairun.diagnose.segments import (
     Mark,
     Segment,
@@ -20,12 +22,30 @@ from pairun.diagnose.segments import (
     relaunches,
     setbacks,
 )
-from pairun.diagnose.surroundings import is_answered, is_programs_exception, is_shells
-from pairun.diagnose.table import Table
+from pairun.diagnose.signals import CERTAIN, FIRM, Signal
+from pairun.diagnose.surroundings import (
+    ERROR_LEVEL,
+    TROUBLE,
+    Surroundings,
+    is_answered,
+    is_programs_exception,
+    is_progress,
+    is_shells,
+)
+from pairun.diagnose.table import SearchLimit, Table
+
+_EARLIER = 35
+"""How much less an earlier attempt weighs if the last one shows no cause."""
+
+_HEALED = 90
+"""How much less an earlier attempt weighs if the last one shows no failure."""
+
+_TAIL_LINES = 5
+_EFFECTS = frozenset(("child_failed", "terminated_sigterm"))
+"""Classes that say only that an attempt ended."""
 
 _SPARE_S = 1.0
 _SHUTDOWN_BYTES, _LOSS = 1 << 14, 25
-_OF_LAUNCHER = "child_failed"
 _STOPS = frozenset(("terminated_sigterm", "time_limit"))
 _TORN_DOWN = frozenset(
     (
@@ -44,14 +64,12 @@ class Findings(NamedTuple):
 
     Attributes:
         log: the log.
-        hits: lines that rules match.
-        facts: reports of systems in it.
+        signals: lines that rules match, and reports of systems.
         attempts: its attempts, in order.
     """
 
     log: Log
-    hits: list[Hit]
-    facts: list[Fact]
+    signals: list[Signal]
     attempts: list[Segment]
 
 
@@ -65,8 +83,7 @@ def findings_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> 
         failed: whether the job is known to have failed.
     """
     search = HitSearch(log, table, failed=failed)
-    hits: list[Hit] = []
-    facts: list[Fact] = []
+    signals: list[Signal] = []
     marks: list[Mark] = []
     for start, end in table.lines(log.data, limit):
         if limit.is_over(_SPARE_S):
@@ -77,54 +94,108 @@ def findings_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> 
         if is_answered(line):
             continue
         reported = facts_of(line, log)
-        facts += map(search.weighed_fact, reported or ())
-        # a system's report of no failure, or of a past one, is no evidence but for its facts
-        if reported is None or any(not fact.is_past for fact in reported):
-            hits += search.hits_of(line)
-    failed_at = failures(log, hits, facts)
+        signals += [search.weighed(each._replace(log=log, line=line)) for each in reported or ()]
+        # a system's report of no failure is no evidence
+        if reported is None or reported:
+            signals += search.hits_of(line)
+    failures = [each.line for each in signals if each.weight >= CERTAIN and each.line is not None]
+    failed_at = [Mark(line.at, "raised", source=line.source) for line in failures]
     # the attempts of a log without a failure do not matter, and ranks print the same first lines
-    again = recurrences(log, [*marks, *failed_at]) if failed_at and not has_ranks(hits) else []
-    marks += [*phases(log), *again, *setbacks(log, marks), *relaunches(log, marks)]
-    marks += failed_at
+    again = recurrences(log, [*marks, *failed_at]) if failures and not _has_ranks(signals) else []
+    marks += [*phases(log), *again, *setbacks(log, marks), *relaunches(log, marks), *failed_at]
     attempts = cut(len(log.data), marks)
-    went_well = not failed and bool(attempts) and ends_well(log, attempts[-1], failed_at)
-    judged = of_last_attempt([*hits, *echoes(log)], facts, attempts, went_well=went_well)
-    return Findings(log, *_explained(*judged), attempts)
+    went_well = not failed and bool(attempts) and _ends_well(log, attempts[-1], failed_at)
+    signals = _of_last_attempt([*signals, *echoes(log)], attempts, went_well=went_well)
+    return Findings(log, _explained(signals), attempts)
 
 
-def _explained(hits: list[Hit], facts: list[Fact]) -> tuple[list[Hit], list[Fact]]:
-    """Reduce the weights of effects: errors after a stop, a stop after an error, commands that a shell lacks.
+def _explained(signals: Sequence[Signal]) -> list[Signal]:
+    """Reduce the weights of errors that programs report while they are stopped, and of stops after a cause."""
+    stops = [each.at for each in signals if each.klass in _STOPS and each.weight >= FIRM]
+    own = [each for each in signals if each.klass != "child_failed" and not _is_shells(each)]
+    errors = [each for each in own if each.weight >= CERTAIN]
 
-    A shell goes on after such a command, so a later stop or error is what ended the job.
-    """
-    stops = [h.line.at for h in hits if h.rule.klass in _STOPS and h.score >= FIRM]
-    stops += [f.at for f in facts if f.klass in _STOPS and f.weight >= FIRM]
-    own = [h for h in hits if h.rule.klass != _OF_LAUNCHER and not is_shells(h.line)]
-    errors = [(h.line.at, h.score) for h in own if h.score >= CERTAIN]
-    errors += [(f.at, f.weight) for f in facts if f.weight >= CERTAIN and f.klass != _OF_LAUNCHER]
-
-    def weighed(hit: Hit) -> Hit:
-        klass, at = hit.rule.klass, hit.line.at
-        follows = hit.rule.role == "code" or klass in _TORN_DOWN
-        is_shells_own = klass in SHELL_CLASSES and not is_programs_exception(hit.log, hit.line)
-        if (follows and any(0 < at - stop < _SHUTDOWN_BYTES for stop in stops)) or (
-            is_shells_own and any(stop > at for stop in stops)
+    def weighed(each: Signal) -> Signal:
+        follows = each.role == "code" or each.klass in _TORN_DOWN
+        # a shell goes on after a command that fails: a later stop or error is what ended the job
+        if (follows and any(0 < each.at - stop < _SHUTDOWN_BYTES for stop in stops)) or (
+            _is_of_script(each) and any(stop > each.at for stop in stops)
         ):
-            return hit._replace(score=hit.score - _LOSS)
-        if klass in SHELL_CLASSES and is_shells(hit.line):
-            later = max((score for of_error, score in errors if of_error > at), default=99)
-            return hit._replace(score=min(hit.score, later - 1))
-        return hit
+            return each._replace(weight=each.weight - _LOSS)
+        if not _is_shells(each):
+            return each
+        later = [error.weight - 1 for error in errors if error.at > each.at]
+        return each._replace(weight=min(each.weight, max(later, default=98)))
 
-    hits = [weighed(hit) for hit in hits]
-    causes = [h for h in hits if h.rule.role in ("cause", "code") and h.score >= FIRM]
+    signals = [weighed(each) for each in signals]
+    causes = [s for s in signals if s.role in ("cause", "code") and s.weight >= FIRM]
 
-    def after_cause(klass: str, at: int, weight: int) -> int:
-        if klass not in _STOPS:
-            return weight
-        return min(weight, max((h.score for h in causes if h.line.at < at), default=99) - 1)
+    def after_cause(each: Signal) -> Signal:
+        if each.klass not in _STOPS:
+            return each
+        highest = max((cause.weight for cause in causes if cause.at < each.at), default=99) - 1
+        return each._replace(weight=min(each.weight, highest))
 
-    return (
-        [h._replace(score=after_cause(h.rule.klass, h.line.at, h.score)) for h in hits],
-        [f._replace(weight=after_cause(f.klass, f.at, f.weight)) for f in facts],
-    )
+    return [after_cause(each) for each in signals]
+
+
+def _is_shells(signal: Signal) -> bool:
+    """Whether a shell reports a command that it cannot run."""
+    return signal.klass in SHELL_CLASSES and signal.line is not None and is_shells(signal.line)
+
+
+def _is_of_script(signal: Signal) -> bool:
+    """Whether a script's command failed, not a program by an exception."""
+    if signal.klass not in SHELL_CLASSES or signal.log is None or signal.line is None:
+        return False
+    return signal.rule != "" and not is_programs_exception(signal.log, signal.line)
+
+
+def _has_ranks(signals: Sequence[Signal]) -> bool:
+    """Whether several ranks or workers write to the log."""
+    sources = {each.line.source for each in signals if each.rule and each.line is not None}
+    return len(sources - {""}) > 1
+
+
+def _ends_well(log: Log, last: Segment, failed_at: Sequence[Mark]) -> bool:
+    """Whether the last attempt shows no failure.
+
+    A job that starts anew needs no proof of success: its program may still run. After a restart in
+    place the log may be cut off, so progress or a report of success is needed.
+    """
+    if any(mark.at >= last.start for mark in failed_at) or tracebacks.is_open(log):
+        return False
+    if Surroundings(log).succeeded_at >= last.start:
+        return True
+    tail = [line for line in log.tail(_TAIL_LINES) if line.at >= last.start]
+    troubles = [x for x in tail if TROUBLE.search(x.text) or ERROR_LEVEL.search(x.text)]
+    if not all(tracebacks.is_ignored(log, line) for line in troubles):
+        return False
+    return last.anew or any(map(is_progress, tail))
+
+
+def _of_last_attempt(
+    signals: Sequence[Signal], attempts: Sequence[Segment], *, went_well: bool
+) -> list[Signal]:
+    """Reduce the weights of signals from earlier attempts.
+
+    Args:
+        signals: of the log.
+        attempts: of the log.
+        went_well: whether the last attempt ends without a failure.
+    """
+    if len(attempts) < 2:
+        return list(signals)
+    start = attempts[-1].start
+    last = [
+        each.weight
+        for each in signals
+        if each.at >= start and each.role != "consequence" and each.klass not in _EFFECTS
+    ]
+    cause = max(last, default=0)
+    highest = cause - 1 if cause >= CERTAIN else 98
+    loss = _HEALED if went_well else _EARLIER
+    return [
+        each._replace(weight=min(each.weight - loss, highest)) if each.at < start else each
+        for each in signals
+    ]

@@ -161,8 +161,7 @@ class Surroundings:
             if not _LOADING.search(data, begin, min(progress.start(), begin + 200)):
                 count += 1
         if self.succeeded_at > at:
-            # a script prints its last line also after a program that failed
-            return 60 if count >= 2 else 0 if tracebacks.is_of_program(self._log, line) else 35
+            return 60 if count >= 2 else 35
         if 4 <= count < _MUCH_PROGRESS:
             # a program may flush earlier output after its traceback
             frame = tracebacks.place(self._log, line)

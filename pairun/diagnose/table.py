@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -12,7 +14,34 @@ from pairun.diagnose import segments
 from pairun.diagnose.classes import CLASSES
 from pairun.diagnose.facts import reading as facts
 from pairun.diagnose.lines import HEADER
-from pairun.diagnose.searchlimit import NO_LIMIT, SearchLimit
+
+Clock = Callable[[], float]
+"""Seconds, as ``time.monotonic`` within a grace time, or ``time.process_time`` on the command line."""
+
+
+class SearchLimit(NamedTuple):
+    """The time limit of a search for reasons.
+
+    Attributes:
+        until: the clock's value at the limit, in seconds.
+        clock: returns the time.
+    """
+
+    until: float = math.inf
+    clock: Clock = time.monotonic
+
+    @classmethod
+    def after(cls, seconds: float, clock: Clock) -> SearchLimit:
+        """The limit in so many seconds from now, on a clock."""
+        return cls(clock() + seconds, clock)
+
+    def is_over(self, spare_s: float = 0.0) -> bool:
+        """Whether the limit plus ``spare_s`` seconds is exceeded."""
+        return self.clock() > self.until + spare_s
+
+
+NO_LIMIT = SearchLimit()
+
 
 SCHEMA_VERSION = 1
 

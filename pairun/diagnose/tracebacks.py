@@ -52,28 +52,18 @@ class Frame(NamedTuple):
 def follow_up(log: Log, line: Line) -> str:
     """What followed the exception on a line: ``handled``, ``caused`` or an empty text.
 
-    A message may have several lines, with other ranks' lines between them. A second traceback that
-    the log cuts off does not count.
+    A message may have several lines, with other ranks' lines between them.
     """
     for after in log.after(line.at, 40):
         if after.source != line.source:
             continue
         if after.text.startswith(_HANDLED):
-            return "" if _is_cut_off(log, after) else "handled"
+            return "handled"
         if after.text.startswith(_CAUSED):
             return "caused"
         if after.text.startswith(HEADER):
             return ""
     return ""
-
-
-def _is_cut_off(log: Log, line: Line) -> bool:
-    """Whether the log ends within the traceback that follows a line."""
-    return all(
-        after.text.startswith((" ", "\t", HEADER)) or not after.text.strip()
-        for after in log.after(line.at, _MAX_FRAMES)
-        if after.source == line.source
-    )
 
 
 def is_open(log: Log) -> bool:
@@ -94,20 +84,6 @@ def replaces_exception(log: Log, line: Line) -> bool:
         return False
     after = [each for each in log.after(line.at, 3) if each.source == line.source]
     return all(_MARKS.match(each.text) for each in after)
-
-
-def while_handling(log: Log, line: Line) -> bool:
-    """Whether the exception on a line was raised while another one was being handled."""
-    header = False
-    for before in log.before(line.at, _MAX_FRAMES):
-        if before.source != line.source or not before.text.strip():
-            continue
-        if header:
-            return before.text.startswith(_HANDLED)
-        header = HEADER in before.text
-        if not header and not before.text.startswith((" ", "\t")):
-            return False
-    return False
 
 
 def exception_after(log: Log, header: Line) -> tuple[Line, str] | None:
@@ -191,28 +167,6 @@ def _is_boxed(log: Log, line: Line) -> bool:
         text = before.text.lstrip()
         if before.source == line.source and not text.startswith("│"):
             return text.startswith("╭") and "Traceback" in text
-    return False
-
-
-def is_of_program(log: Log, line: Line) -> bool:
-    """Whether the exception on a line ended a program: no logger printed it, and no function is left.
-
-    Python's own report begins with the module that it runs.
-    """
-    frames: list[Frame] = []
-    for before in log.before(line.at, _MAX_FRAMES):
-        if before.source != line.source:
-            continue
-        if match := _FRAME.match(before.text):
-            frames.append(Frame(match["file"], int(match["line"]), match["function"] or ""))
-        if HEADER in before.text:
-            return (
-                before.text.startswith(HEADER)
-                and bool(frames)
-                and (frames[-1].function in ("<module>", "_run_module_as_main"))
-            )
-        if before.text and not before.text.startswith((" ", "\t")):
-            return False
     return False
 
 

@@ -1,6 +1,6 @@
-"""Diagnoses a failure: ranks hits and facts by weight, and decides on a class.
+"""Diagnoses a failure: ranks signals by weight, and decides on a class.
 
-The heaviest hit or fact names the class. Of two equal ones the fact wins, then the earlier hit:
+The heaviest signal names the class. Of two equal ones a system's report wins, then the earlier line:
 a cause comes before its consequences.
 """
 
@@ -11,27 +11,17 @@ from collections.abc import Sequence
 
 from pairun.diagnose.circumstances import Circumstances, clues
 from pairun.diagnose.classes import EXIT_CODES, UNKNOWN
-from pairun.diagnose.diagnosis import (
-    FORBIDDING,
-    FORBIDS,
-    Diagnosis,
-    Evidence,
-    Place,
-    confidence_of,
-    of_fact,
-    of_hits,
-)
-from pairun.diagnose.facts.fact import Fact
+from pairun.diagnose.diagnosis import Diagnosis, confidence_of, of_signals
 from pairun.diagnose.findings import Findings, findings_in
-from pairun.diagnose.hits import CERTAIN, SHELL_CLASSES, Hit
+from pairun.diagnose.hits import SHELL_CLASSES
 from pairun.diagnose.lines import Log
-from pairun.diagnose.searchlimit import Clock, SearchLimit
+from pairun.diagnose.signals import CERTAIN, Signal
 from pairun.diagnose.surroundings import is_shells
-from pairun.diagnose.table import Table
+from pairun.diagnose.table import Clock, SearchLimit, Table
 from pairun.diagnose.undecided import undecided
 
 DEADLINE_S = 2.0
-"""The limit of a diagnosis, in seconds; then it weighs the hits found so far."""
+"""The limit of a diagnosis, in seconds; then it weighs the signals found so far."""
 
 ADVISED = 60
 """The minimum weight of an exit code alone on which controllers act."""
@@ -77,89 +67,75 @@ def diagnose(
 
 
 def _verdict(findings: Sequence[Findings], table: Table, facts: Circumstances) -> Diagnosis:
-    hits = [hit for each in findings for hit in each.hits]
-    if facts.exit_code in _STOPS or (facts.stopped and facts.exit_code != _NO_COMMAND):
+    code = facts.exit_code
+    signals = [each for found in findings for each in found.signals]
+    if code in _STOPS or (facts.stopped and code != _NO_COMMAND):
         # the shell went on until something stopped the job
-        hits = [h for h in hits if h.rule.klass not in SHELL_CLASSES or not is_shells(h.line)]
-    hits.sort(key=lambda h: -h.score)
-    reported = [Place(fact, each.log) for each in findings for fact in each.facts]
-    reported.sort(key=lambda p: -p.fact.weight)
-    given = [Place(fact, None) for fact in clues(facts)]
-    scores = _scores(hits, reported, given, facts.exit_code)
+        signals = [each for each in signals if not _is_of_shell(each)]
+    signals.sort(key=lambda each: (-each.weight, each.rule != ""))
+    given = clues(facts)
+    scores = _scores(signals, given, code)
     # the sort is stable: of equal classes the first one stays first
     ranked = sorted(scores, key=lambda k: -scores[k])
-    least = CERTAIN if facts.exit_code in (None, 0) else _FAILED_FOR_SURE
+    least = CERTAIN if code in (None, 0) else _FAILED_FOR_SURE
     if not ranked or scores[ranked[0]] < least:
-        return undecided(hits, [(k, scores[k]) for k in ranked], findings, table, facts)
+        return undecided(signals, [(k, scores[k]) for k in ranked], findings, table, facts)
     best = ranked[0]
-    decided = _decided(
-        best,
-        [h for h in hits if h.rule.klass == best and h.score > 0],
-        [p for p in reported if p.fact.klass == best],
-        [p for p in [*_of_code(facts.exit_code), *given] if p.fact.klass == best],
-    )
-    forbidden = decided.retry in FORBIDS and scores[best] < FORBIDDING
+    mine = [each for each in signals if each.klass == best and (each.weight > 0 or not each.rule)]
+    extra = [each for each in [*_of_code(code), *given] if each.klass == best][-1:]
+    decided = of_signals(mine or extra, extra, scores[best])
+    if not mine:
+        decided = decided._replace(headline=_guess_of(extra[0], decided.headline))
     others = ((k, scores[k]) for k in ranked[1:4] if scores[k] >= CERTAIN // 2)
     return decided._replace(
-        retry=None if forbidden else decided.retry,
-        confidence=confidence_of(scores[best]),
         alternatives=tuple((k, confidence_of(score)) for k, score in others),
     )
 
 
-def _scores(
-    hits: list[Hit], reported: list[Place], given: list[Place], code: int | None
-) -> dict[str, int]:
-    """The weight of each class."""
+def _is_of_shell(signal: Signal) -> bool:
+    """Whether a shell reports a command that it cannot run."""
+    return (
+        signal.klass in SHELL_CLASSES
+        and signal.rule != ""
+        and signal.line is not None
+        and is_shells(signal.line)
+    )
+
+
+def _scores(signals: Sequence[Signal], given: Sequence[Signal], code: int | None) -> dict[str, int]:
+    """The weight of each class.
+
+    Args:
+        signals: of the logs, heaviest first.
+        given: known besides the logs.
+        code: the exit code.
+    """
     scores: dict[str, int] = {}
-    for place in reported:
-        scores[place.fact.klass] = max(scores.get(place.fact.klass, 0), place.fact.weight)
-    for hit in hits:
-        if hit.score > 0:
-            scores[hit.rule.klass] = max(scores.get(hit.rule.klass, 0), hit.score)
-    for place in given:
-        scores[place.fact.klass] = max(scores.get(place.fact.klass, 0), place.fact.weight)
-    for place in _of_code(code):
-        before = scores.get(place.fact.klass, 0)
+    for each in (*signals, *given):
+        scores[each.klass] = max(scores.get(each.klass, 0), each.weight)
+    for each in _of_code(code):
+        before = scores.get(each.klass, 0)
         confirmed = min(98, before + 3) if before >= CERTAIN else 0
-        scores[place.fact.klass] = confirmed or max(before, place.fact.weight)
+        scores[each.klass] = confirmed or max(before, each.weight)
     if code == 0:
         # The command succeeded: its log is no evidence, only the kernel's reports are.
-        known = {place.fact.klass for place in given}
+        known = {each.klass for each in given}
         scores = {k: v for k, v in scores.items() if k in known}
     scores.pop(UNKNOWN, None)
     return {k: v for k, v in scores.items() if v > 0}
 
 
-def _of_code(code: int | None) -> list[Place]:
+def _of_code(code: int | None) -> list[Signal]:
     """The meaning of an exit code alone."""
     if code is None or code not in EXIT_CODES:
         return []
-    klass, weight = EXIT_CODES[code]
-    return [Place(Fact(klass, weight, f"the exit code is {code}", BY_CODE), None)]
+    return [Signal(*EXIT_CODES[code], f"the exit code is {code}", BY_CODE)]
 
 
-def _guess_of(fact: Fact, meaning: str) -> str:
-    """A fact's headline; it calls an exit code that fits several classes a guess."""
-    if fact.source != BY_CODE or fact.weight >= ADVISED:
+def _guess_of(signal: Signal, meaning: str) -> str:
+    """The headline of what is known besides the logs; it calls an exit code that fits several classes a guess."""
+    if signal.source != BY_CODE or signal.weight >= ADVISED:
         return meaning
-    if fact.klass == "host_oom":
+    if signal.klass == "host_oom":
         return "killed by SIGKILL; the sender is unknown, often the memory limit"
     return f"a guess from the exit code alone: {meaning}"
-
-
-def _decided(klass: str, hits: list[Hit], reported: list[Place], given: list[Place]) -> Diagnosis:
-    """The diagnosis of a class: from the heaviest fact in a log, else hits, else given facts."""
-    details = hits[0].details if hits else {}
-    if reported and (not hits or reported[0].fact.weight >= hits[0].score):
-        decided = of_fact(reported[0], details)
-    elif hits:
-        decided = of_hits(klass, hits)
-    else:
-        decided = of_fact(given[-1], details)
-        guess = _guess_of(given[-1].fact, decided.headline)
-        return decided._replace(headline=guess)
-    lines = of_hits(klass, hits).evidence if hits and decided.source else ()
-    words = tuple(Evidence("", 0, place.fact.words) for place in given[-1:])
-    evidence = dict.fromkeys((*decided.evidence, *lines[:2], *words))
-    return decided._replace(evidence=tuple(evidence))

@@ -7,30 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from pairun.contract.results import (
-    BadResult,
-    Hidden,
-    Progress,
-    Report,
-    checked,
-    dump_line,
-    failure,
-)
+from pairun.contract.results import BadResult, Hidden, Progress, Report, checked, dump_line, failure
 from pairun.host.context import HostContext
-from pairun.module import (
-    CheckModule,
-    Context,
-    Failure,
-    Module,
-    Result,
-    Skip,
-    StateModule,
-    Verdict,
-)
+from pairun.module import CheckModule, Context, Failure, Module, Result, Skip, StateModule, Verdict
 
 _FAILURE = ("kind", "fault", "message", "hint", "retry_after_s", "retry_within_s", "exit_code")
 """The fields that a report copies from a failure."""
@@ -47,9 +29,6 @@ def run_child(
     """Run the attempt in the forked child; never returns.
 
     Args:
-        module: what it runs.
-        env: the environment of the task.
-        pai_dir: the shared volume.
         deadline: monotonic time at which the attempt is stopped, or None.
         result_fd: the pipe for progress, secrets and the report.
         output_fd: the pipe for its output.
@@ -152,19 +131,15 @@ def _kind(value: object) -> str:
 def bad_result(module: Module, error: BadResult) -> Report:
     """The report of an attempt whose module returned an invalid result."""
     place = _raised_at(module, error) or _begin_of(module, error.method)
-    return failure(
-        f"{type(module).__name__} returned an invalid result: {error}{place}",
-        hint="this is an error of the module",
-    )
+    message = f"{type(module).__name__} returned an invalid result: {error}{place}"
+    return failure(message, hint="this is an error of the module")
 
 
 def unforeseen(module: Module, error: BaseException) -> Report:
     """The report of an unexpected error in a module, with its traceback."""
-    return failure(
-        f"{type(module).__name__} raised {described(error)}{_raised_at(module, error)}",
-        hint="this is an error of the module; `pairun report` shows its trace",
-        trace=trace_of(error),
-    )
+    message = f"{type(module).__name__} raised {described(error)}{_raised_at(module, error)}"
+    hint = "this is an error of the module; `pairun report` shows its trace"
+    return failure(message, hint=hint, trace=trace_of(error))
 
 
 def described(error: BaseException) -> str:
@@ -178,6 +153,8 @@ def described(error: BaseException) -> str:
 def trace_of(error: BaseException) -> str:
     """The end of an error's traceback, for the journal."""
     try:
+        import traceback  # 2 ms of the start of every runtime phase
+
         return "".join(traceback.format_exception(error, limit=-12))
     except Exception:  # noqa: BLE001 - __str__ of an unknown class
         return ""

@@ -11,7 +11,7 @@ from pairun.base.signals import block_stop_signals
 from pairun.secrets.vault import Vault
 from pairun.volume.journal import Emit
 
-TAIL_LINES = 20
+TAIL_LINES = 50
 MAX_LINE_BYTES = 16_384
 
 
@@ -20,9 +20,6 @@ class OutputLines:
 
     Args:
         fd: the read end, non-blocking.
-        task: id of the task that prints.
-        vault: masks the lines.
-        emit: takes the events.
         take_secrets: called with bytes in hand, before they are masked.
     """
 

@@ -20,11 +20,7 @@ GIVE_S = 5.0
 
 
 class Exchange(CheckModule):
-    """Contacts the other instances in a forked process, so that the loop does not wait.
-
-    Args:
-        exchange: the function that this process runs.
-    """
+    """Contacts the other instances in a forked process, so that the loop does not wait."""
 
     def __init__(self, exchange: Callable[[], Result | None]) -> None:
         self._exchange = exchange

@@ -31,7 +31,6 @@ class PhaseOutcome:
         exit_code: of the process that ran the phase.
         script_code: of the plugin script that failed the phase, or None.
         failed: id of the task that failed the phase, or None.
-        message: why, in one sentence.
     """
 
     event: Event
@@ -43,10 +42,6 @@ class PhaseOutcome:
 
 class Executor:
     """Runs the steps of a plan, and the exit handlers that they register.
-
-    Args:
-        plan: the plan.
-        shared: what the tasks share.
 
     Attributes:
         loop: runs the tasks; inside ``with executor.loop:`` it handles the process's signals.

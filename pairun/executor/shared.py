@@ -26,7 +26,6 @@ class Shared:
         emit: takes every event (`pairun.volume.journal` lists them, and ``output``).
         vault: masks secrets in events.
         env: the environment of the tasks, with the exports of ended tasks.
-        pai_dir: the shared volume.
         peers: the other instances of the job, or None if each runs everything itself.
         results: of ended tasks, by id.
         exports: the variables that ended tasks exported; None removes one.

@@ -164,7 +164,6 @@ def unpack(
         folder: the open directory that holds the target.
         name: the target's name in it; an existing directory is replaced.
         limits: how much may be unpacked.
-        extra: further files: name to content.
 
     Raises:
         Failure: see `pairun.module.Context.unpack`.

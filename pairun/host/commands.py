@@ -42,12 +42,9 @@ def run(
     Args:
         argv: program and arguments; the program is looked up in ``PATH`` of ``env``.
         env: the whole environment.
-        remaining: seconds until its time limit, or None.
         stdin: its input; ``/dev/null`` by default.
-        cwd: its working directory.
         capture: capture its output; by default it inherits ours.
         watch: called with each piece of captured standard error as it arrives.
-        pass_fds: descriptors that it inherits.
         until: called twice a second; when it returns true, the command is stopped.
 
     Raises:
@@ -167,11 +164,8 @@ def _collect(
 
 
 def _too_much(name: str) -> Failure:
-    return Permanent(
-        f"{name} printed more than {MAX_CAPTURE >> 20} MiB, which is too much for a value",
-        fault="user",
-        hint="write it to a file",
-    )
+    message = f"{name} printed more than {MAX_CAPTURE >> 20} MiB, which is too much for a value"
+    return Permanent(message, fault="user", hint="write it to a file")
 
 
 class Conversation:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pairun.base.folder import Folder
 from pairun.base.machine import MACHINE
 from pairun.base.refusals import REFUSALS
-from pairun.host import commands, files, ports
+from pairun.host import commands, files
 from pairun.host.failures import os_failures, removing
 from pairun.kube.events import Note
 from pairun.module import (
@@ -50,8 +50,6 @@ class HostContext(Context):
     """This machine: every effect is real.
 
     Args:
-        env: the environment of the task.
-        pai_dir: the shared volume.
         deadline: `time.monotonic` seconds at which the attempt is stopped, or None.
         emit_log: takes lines for people; standard output by default.
         emit_progress: takes progress reports; ignored by default.
@@ -138,7 +136,9 @@ class HostContext(Context):
         return {name: reveal(value) for name, value in full.items() if value is not None}
 
     def port_taken(self, port: int) -> str | None:
-        return ports.port_taken(port)
+        from pairun.host.ports import port_taken
+
+        return port_taken(port)
 
     def fetch(
         self,
@@ -182,14 +182,14 @@ class HostContext(Context):
         return self._api
 
     def connects(self, host: str, port: int, *, timeout_s: float = 1.0) -> bool:
-        from pairun.net import addresses
+        from pairun.net import boundedcall
 
-        return addresses.accepts(host, port, self._bounded(timeout_s))
+        return boundedcall.accepts(host, port, self._bounded(timeout_s))
 
     def lookup(self, host: str, *, timeout_s: float = 10.0) -> str:
-        from pairun.net import addresses
+        from pairun.net import boundedcall
 
-        return addresses.lookup(host, self._bounded(timeout_s))
+        return boundedcall.lookup(host, self._bounded(timeout_s))
 
     def mounts(self) -> list[Mount]:
         from pairun.host import mounts
@@ -361,12 +361,7 @@ class HostContext(Context):
         from pairun.host import mounts
 
         request = mounts.MountRequest(
-            source=source,
-            target=target,
-            kind=kind,
-            data=data,
-            subdir=subdir,
-            read_only=read_only,
+            source=source, target=target, kind=kind, data=data, subdir=subdir, read_only=read_only
         )
         mounts.mount(request, self._door, self._bounded(timeout_s))
 

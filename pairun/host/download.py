@@ -10,7 +10,6 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 import attrs
@@ -32,7 +31,7 @@ from pairun.module import (
     format_duration,
     format_size,
 )
-from pairun.net.session import Deadline, Session
+from pairun.net.session import Deadline, Session, may_share_headers
 
 _MAX_STARTS = 3
 _MAX_REDIRECTS = 10
@@ -173,10 +172,8 @@ class Download:
         if limit is not None and max(total or 0, part.size) > limit:
             part.forget()
             size = format_size(total) if total else "its body"
-            raise Permanent(
-                f"{where}: {size} is more than the {format_size(limit)} that are allowed",
-                fault="user",
-            )
+            message = f"{where}: {size} is more than the {format_size(limit)} that are allowed"
+            raise Permanent(message, fault="user")
         if total is None:
             return
         with contextlib.suppress(OSError):
@@ -228,11 +225,8 @@ class Download:
         if resumed_at:
             # An earlier attempt's part may be wrong.
             raise _StartOver
-        raise Permanent(
-            f"{where} sent different content: its SHA-256 is {sha256}, not {self.sha256}",
-            fault="user",
-            hint="correct sha256, or check why the file changed",
-        )
+        message = f"{where} sent different content: its SHA-256 is {sha256}, not {self.sha256}"
+        raise Permanent(message, fault="user", hint="correct sha256, or check why the file changed")
 
 
 def _so_far(part: Part, why: str) -> str:
@@ -247,10 +241,9 @@ def _status_failure(head: Fetched, where: str, now: float) -> Failure:
     """The failure for a status other than success."""
     status = head.status
     if is_worth_a_retry(status):
+        message = f"{where} answered {status}"
         return Transient(
-            f"{where} answered {status}",
-            fault="platform",
-            retry_after_s=retry_after_s(head.header("retry-after"), now),
+            message, fault="platform", retry_after_s=retry_after_s(head.header("retry-after"), now)
         )
     hints: dict[int, tuple[Fault, str | None]] = {
         401: ("user", "add a header with credentials, such as Authorization"),
@@ -276,53 +269,22 @@ def _target(url: str, head: Fetched, where: str, *, may_downgrade: bool) -> str:
             r"[^!-~]", lambda m: "".join(f"%{b:02X}" for b in m[0].encode("latin-1", "replace")),
             target,
         )  # fmt: skip
-        scheme = Origin.of(target).scheme
+        parts = urlsplit(target)
+        _ = parts.port  # raises if it is not a number
+        scheme = parts.scheme
     except ValueError:
         scheme = ""
     if not head.header("location") or scheme not in ("http", "https"):
         raise Permanent(
             f"{where} redirects to an invalid address (status {head.status})", fault="platform"
         )
-    if is_link_local(urlsplit(target).hostname or ""):
+    if is_link_local(parts.hostname or ""):
         raise Permanent(
             f"{where} redirects to an address of this machine's link, which pairun does not follow",
             fault="platform",
             hint="clouds serve credentials there; use the final address if this is intended",
         )
     if urlsplit(url).scheme == "https" and scheme == "http" and not may_downgrade:
-        raise Permanent(
-            f"{where} redirects from https to http, where others can change the content",
-            fault="platform",
-            hint="give its sha256, or the final address",
-        )
+        message = f"{where} redirects from https to http, where others can change the content"
+        raise Permanent(message, fault="platform", hint="give its sha256, or the final address")
     return target
-
-
-class Origin(NamedTuple):
-    """The origin of an address: scheme, host and port (RFC 6454, 4)."""
-
-    scheme: str
-    host: str
-    port: int
-
-    @classmethod
-    def of(cls, url: str) -> Origin:
-        """The origin of an address.
-
-        Raises:
-            ValueError: the address is malformed.
-        """
-        parts = urlsplit(url)
-        default = {"http": 80, "https": 443}.get(parts.scheme, 0)
-        return cls(parts.scheme, parts.hostname or "", parts.port or default)
-
-
-def may_share_headers(url: str, target: str) -> bool:
-    """Whether headers for one address may be sent to another after a redirect.
-
-    Allowed are the same origin, or the same host with TLS, each on its default port.
-    """
-    one, other = Origin.of(url), Origin.of(target)
-    return one == other or (
-        one == Origin("http", other.host, 80) and other == Origin("https", one.host, 443)
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from io import BufferedReader
@@ -35,9 +34,10 @@ def digest(file: BufferedReader, known: dict[Identity, str]) -> str:
     """The SHA-256 of an open file.
 
     Args:
-        file: the file.
         known: digests of files read or written earlier; this one is added.
     """
+    import hashlib  # imports OpenSSL, which most tasks do not need
+
     if (identity := identity_of(os.fstat(file.fileno()))) not in known:
         known[identity] = hashlib.file_digest(file, "sha256").hexdigest()
     return known[identity]
@@ -46,5 +46,7 @@ def digest(file: BufferedReader, known: dict[Identity, str]) -> str:
 def hidden_name(name: str, suffix: str) -> str:
     """The name of a hidden file that belongs to another one in the same directory."""
     if len(os.fsencode(name)) + len(suffix) + 1 > _MAX_NAME:
+        import hashlib
+
         name = hashlib.sha256(os.fsencode(name)).hexdigest()
     return f".{name}{suffix}"

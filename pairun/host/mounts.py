@@ -107,7 +107,6 @@ def mount(request: MountRequest, door: Door, limit_s: float) -> None:
     """Mount completely or not at all.
 
     Args:
-        request: what to mount.
         door: to the shared volume, which holds a temporary directory.
         limit_s: time limit for all steps together, in seconds.
 

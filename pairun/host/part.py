@@ -18,6 +18,7 @@ from typing import Self
 
 import attrs
 
+from pairun.base.fields import BadField, decode
 from pairun.base.folder import Folder
 from pairun.base.foreignjson import parse_json
 from pairun.base.retryafter import http_date_s
@@ -69,12 +70,10 @@ class Note:
     def parsed(cls, data: bytes) -> Note | None:
         """Parse a note; None if it is invalid."""
         try:
-            note = cls(**parse_json(data))
-        except (ValueError, TypeError):
+            note = decode(cls, parse_json(data))
+        except (ValueError, BadField):
             return None
-        texts = (note.url, note.validator, note.boot)
-        sound = all(isinstance(t, str) for t in texts) and isinstance(note.total, int | None)
-        return note if sound and not re.search(r"[\r\n\0]", note.validator) else None
+        return None if re.search(r"[\r\n\0]", note.validator) else note
 
 
 class Part:
@@ -82,15 +81,12 @@ class Part:
 
     Args:
         folder: the open directory of the file.
-        name: the file's name.
-        url: the address.
 
     Raises:
         Conflict: another process is writing it.
         Failure: the directory is missing, read-only, …
 
     Attributes:
-        fd: its descriptor.
         size: its bytes so far.
         note: the download that it belongs to.
     """
@@ -233,10 +229,8 @@ def _lock(fd: int, folder: Folder) -> None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as e:
-        raise Conflict(
-            f"another download into {folder.root} has the same name",
-            hint="give each task and each Pod a different file",
-        ) from e
+        message = f"another download into {folder.root} has the same name"
+        raise Conflict(message, hint="give each task and each Pod a different file") from e
     except OSError:
         pass  # some network file systems have no locks
 

@@ -13,12 +13,7 @@ _World = TypeVar("_World", bound=Context)
 
 
 def read_only(world: type[_World], name: str) -> type[_World]:
-    """A subclass of a context in which every change raises: it is a bug of the module.
-
-    Args:
-        world: the class with the reading methods.
-        name: the name of the new class.
-    """
+    """A subclass of a context in which every change raises: it is a bug of the module."""
     doc = f"`{world.__name__}`, to read: a change is a bug of the module."
     return type(name, (world,), {"__doc__": doc, **_refusals()})
 
@@ -27,9 +22,6 @@ def empty_pod(name: str) -> type[Context]:
     """A context in which only the run itself can answer questions.
 
     It knows only the shared volume, which is still empty. A change raises.
-
-    Args:
-        name: the name of the new class.
     """
     answers = {
         method: _answer(method, effect)

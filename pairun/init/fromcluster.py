@@ -9,12 +9,12 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
 
 from pairun.base.foreignjson import parse_record
 from pairun.base.signals import STOP_SIGNALS
-from pairun.errors import PairunError, Problem
+from pairun.errors import PairunError
 from pairun.job.stored import API_VERSION
+from pairun.kube.paths import object_path
 from pairun.module import Failure, TimedOut, Transient, format_duration
 from pairun.net.apicredentials import NoApiServer
 from pairun.net.apiserver import METADATA_ONLY, ApiServer
@@ -33,8 +33,6 @@ def read_head(namespace: str, name: str, env: Mapping[str, str]) -> dict[str, An
     Retries failures that may be temporary for as long as the barrier waits, or until a stop signal.
 
     Args:
-        namespace: the Framework's namespace.
-        name: its name.
         env: names the API server (see `ApiServer.in_pod`); ``BARRIER_CHECK_TIMEOUT_SEC`` bounds the
             retries, in seconds.
 
@@ -42,7 +40,7 @@ def read_head(namespace: str, name: str, env: Mapping[str, str]) -> dict[str, An
         PairunError: the Framework is missing or unreadable; only PR773 may be temporary.
     """
     limit_s = _timeout_s(env)
-    path = f"/apis/{API_VERSION}/namespaces/{quote(namespace)}/frameworks/{quote(name)}"
+    path = object_path(API_VERSION, "frameworks", namespace, name)
     try:
         with _stop_signals_exit(), contextlib.closing(ApiServer.in_pod(env)) as server:
             data = _ask_with_retries(server, path, limit_s)
@@ -53,17 +51,11 @@ def read_head(namespace: str, name: str, env: Mapping[str, str]) -> dict[str, An
     except Failure as e:
         raise _problem("PR772", e) from e
     if data is None:
-        raise PairunError(
-            Problem(
-                "PR771",
-                f"there is no Framework {name} in the namespace {namespace}",
-                hint="it was deleted, or this Pod is older than it; there is nothing to do here",
-            )
-        )
+        message = f"there is no Framework {name} in the namespace {namespace}"
+        hint = "it was deleted, or this Pod is older than it; there is nothing to do here"
+        raise PairunError.of("PR771", message, hint=hint)
     if (framework := parse_record(data)) is None:
-        raise PairunError(
-            Problem("PR704", "the response of the API server is not a Framework object")
-        )
+        raise PairunError.of("PR704", "the response of the API server is not a Framework object")
     return framework
 
 
@@ -118,12 +110,10 @@ def _timeout_s(env: Mapping[str, str]) -> float:
     low, high = _TIMEOUTS_S
     if re.fullmatch("[0-9]{1,9}", text) and low <= int(text) <= high:
         return float(text)
-    raise PairunError(
-        Problem(
-            "PR774", f"{TIMEOUT} is '{text[:40]}', not a number of seconds from {low} to {high}"
-        )
+    raise PairunError.of(
+        "PR774", f"{TIMEOUT} is '{text[:40]}', not a number of seconds from {low} to {high}"
     )
 
 
 def _problem(id_: str, failure: Failure) -> PairunError:
-    return PairunError(Problem(id_, failure.message, hint=failure.hint))
+    return PairunError.of(id_, failure.message, hint=failure.hint)

@@ -44,11 +44,6 @@ def prepare(plans: PodPlans) -> Volume:
 def hand_over(plans: PodPlans, volume: Volume, learned: Iterable[str] = ()) -> PhaseOutcome | None:
     """Plan the runtime phase with the peers' addresses, and write the plan.
 
-    Args:
-        plans: plans the phase.
-        volume: the shared volume.
-        learned: the secrets that init's tasks have learned.
-
     Returns:
         The failure, or None. Not raised, because the exit handlers must run.
     """
@@ -70,18 +65,14 @@ def hand_over(plans: PodPlans, volume: Volume, learned: Iterable[str] = ()) -> P
         print_problems([Problem("PR701", e.message, hint=e.hint)], plans.vault)
         return _failure(f"the handover: {e.message}")
     except OSError as e:
-        print_problems([_unusable(e, volume)], plans.vault)
+        path = volume.pai_dir if e.filename is None else os.fsdecode(e.filename)
+        problem = Problem("PR701", f"{path} cannot be used: {e.strerror or e}")
+        print_problems([problem], plans.vault)
         return _failure(f"the handover: {e}")
     except Exception as e:  # noqa: BLE001 - the exit handlers must run after any error
         print_unforeseen(e, plans.vault)
         return _failure(f"the handover: {type(e).__name__}: {e}")
     return None
-
-
-def _unusable(error: OSError, volume: Volume) -> Problem:
-    """The problem for an error of the operating system."""
-    path = volume.pai_dir if error.filename is None else os.fsdecode(error.filename)
-    return Problem("PR701", f"{path} cannot be used: {error.strerror or error}")
 
 
 def _failure(message: str) -> PhaseOutcome:
@@ -119,7 +110,6 @@ def read_variables(source: Source, problems: Problems) -> dict[str, str]:
 
     Args:
         source: the file; problems never quote its lines, because values may be credentials.
-        problems: takes a problem for every invalid line.
     """
     variables: dict[str, str] = {}
     lines = source.text.split("\n")
@@ -135,12 +125,9 @@ def read_variables(source: Source, problems: Problems) -> dict[str, str]:
         if not equals:
             problems.error("PR717", "this line is not NAME=value", place)
         elif not _NAME.fullmatch(name):
-            problems.error(
-                "PR717",
-                "the text before '=' is not the name of a variable",
-                place,
-                "letters, digits and '_', no digit first, no space before '='",
-            )
+            message = "the text before '=' is not the name of a variable"
+            hint = "letters, digits and '_', no digit first, no space before '='"
+            problems.error("PR717", message, place, hint)
         elif "\0" in value:
             problems.error("PR717", f"the value of {name} holds a NUL character", place)
         else:

@@ -39,10 +39,6 @@ _WRITE_BYTES = 4096
 def run_under_log(pai_dir: str, env: Mapping[str, str]) -> int | None:
     """Continue in a child whose output goes to ``init.log``.
 
-    Args:
-        pai_dir: path of the shared volume.
-        env: the environment of the init container.
-
     Returns:
         None in the child, or if no child can be forked. In the parent, the child's exit code.
     """
@@ -120,9 +116,7 @@ class _Tee:
     """Copies the child's standard output and error to ours, and both to the log.
 
     Args:
-        child: the child's PID.
         readers: the read ends of the child's standard output and error.
-        log: the log.
     """
 
     def __init__(self, child: int, readers: list[int], log: _Log) -> None:
@@ -142,7 +136,10 @@ class _Tee:
         try:
             while not self._has_ended():
                 self._turn(signals, None)
-            self._drain()
+            # Read the rest from the pipes; background processes may hold them open forever.
+            for reader, stream in list(self._streams.items()):
+                while self._read(reader, stream):
+                    pass
             code = self._exit_code()
             if code == 0:
                 self._log.add_environment()
@@ -213,12 +210,6 @@ class _Tee:
             written = len(data)
         self._pending[stream] = data[written:]
         return True
-
-    def _drain(self) -> None:
-        """Read the rest from the pipes; background processes may hold them open forever."""
-        for reader, stream in list(self._streams.items()):
-            while self._read(reader, stream):
-                pass
 
     def _show_rest(self) -> None:
         stop = time.monotonic() + STALL_S

@@ -22,10 +22,11 @@ from pairun.init.podplans import PodPlans
 from pairun.job.planning import RolePlan
 from pairun.openpai.environment import cluster_facts
 from pairun.plan import Late, Plan
+from pairun.playbook.drafts import Origins
 from pairun.playbook.expressions.template import resolve
 from pairun.report.console import Console
-from pairun.report.shown import override_data
-from pairun.review.taskreview import overrides_of
+from pairun.report.shown import override_data, source_data
+from pairun.review.taskreview import overrides_of, sources_of
 from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
 from pairun.volume.journal import Emit, Journal, Record
@@ -43,7 +44,7 @@ def review_phase(plans: PodPlans) -> None:
     """Print what the init tasks would do here; probes are real, and nothing changes."""
     # imported here: only `pairun init --dry-run` needs them
     from pairun.report.review_text import print_phase
-    from pairun.review.phasereview import probe_phase
+    from pairun.review.taskreview import probe_phase
 
     made = plans.make()
     plan, draft = made.plans["init"], made.effective.drafts["init"]
@@ -148,32 +149,35 @@ MAX_VALUE = 500
 
 
 def settings_records(plan: RolePlan, vault: Vault) -> Iterator[Record]:
-    """A record for each task of both phases that is not disabled.
-
-    Args:
-        plan: the plans of a role, with the history of their values.
-        vault: masks the values.
-    """
+    """A record for each task of both phases that is not disabled."""
     for phase, draft in plan.effective.drafts.items():
         for task in draft.tasks():
             if not task.disabled:
+                origins = Origins(task, draft.vars, plan.job.parameters)
+                given = [
+                    source_data(path, setter, vault)
+                    for path, setter in sources_of(origins)
+                    if setter.layer not in ("built-in", "platform", task.origin)
+                    and not setter.source.startswith("default")
+                ]
                 yield {
                     "type": "settings",
                     "phase": phase,
                     "task": task.id,
                     "layer": task.origin,
                     "where": str(task.place),
-                    "set": [_cut_values(override_data(o, vault)) for o in overrides_of(task)],
+                    "set": [
+                        *(_cut_values(override_data(o, vault)) for o in overrides_of(task)),
+                        *map(_cut_values, given),
+                    ],
                 }
 
 
 def _cut_values(override: dict[str, Any]) -> dict[str, Any]:
-    was = override["was"]
-    return {
-        **override,
-        "value": _cut(override["value"]),
-        "was": {**was, "value": _cut(was["value"])},
-    }
+    cut = {**override, "value": _cut(override["value"])}
+    if was := override.get("was"):
+        cut["was"] = {**was, "value": _cut(was["value"])}
+    return cut
 
 
 def _cut(value: Any) -> Any:

@@ -9,22 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from pairun.errors import PairunError, Problem, Problems, Source, did_you_mean
-from pairun.inject.podlayer import command_layer, gang_in
+from pairun.errors import PairunError, Problems, Source, did_you_mean
 from pairun.job.jsyaml import JS
 from pairun.job.model import Job, Role, fc_name
 from pairun.job.stored import MAX_FRAMEWORK_BYTES, framework_in, load_input
 from pairun.kube.cluster import Cluster, cluster_from_framework
+from pairun.kube.gang import read_gang
 from pairun.kube.ports import PORT_ANNOTATION
-from pairun.openpai.enginelayers import engine_layer, merged
+from pairun.openpai.enginelayers import command_layer, engine_layer, merged, of_gang
 from pairun.openpai.framework import job_from_framework, make_framework
 from pairun.openpai.initconfig import read_init_config
-from pairun.openpai.plainpod import (
-    plain_cluster,
-    pod_name,
-    read_plain_job,
-    without_server_warnings,
-)
+from pairun.openpai.plainpod import plain_cluster, pod_name, read_plain_job, without_server_warnings
 from pairun.openpai.podconfig import PodConfig, read_secrets
 from pairun.playbook.document.reading import Node, decode, read_text
 from pairun.playbook.document.scalars import Dialect
@@ -40,7 +35,6 @@ class PodInput:
     """One instance of a job, seen from its Pod.
 
     Attributes:
-        job: the job.
         role: the instance's role.
         index: its number within the role.
         user_extension: plain data of the mounted user extension, or None.
@@ -52,7 +46,6 @@ class PodInput:
         job_text: the Framework's job file, with its secrets, or None.
         framework: a gang as a Framework without status, for the barrier, or None.
         variables: those that identify an instance of a gang, for tasks.
-        problems: warnings.
     """
 
     job: Job
@@ -143,7 +136,7 @@ def _exit_spec(config: PodConfig) -> ExitSpec | None:
 def _plain(env: Mapping[str, str], config: PodConfig, runtime: Source) -> PodInput:
     problems = config.problems
     secrets = read_secrets(config) or _mounted(config, "secrets", "secrets.yaml")
-    gang = gang_in(env)
+    gang = of_gang(read_gang, env)
     sizes = {role.name: role.instances for role in gang[0].roles} if gang else None
     job, job_problems = read_plain_job(runtime, name=pod_name(env), secrets=secrets, gang=sizes)
     problems.extend(without_server_warnings(list(job_problems)))
@@ -154,13 +147,15 @@ def _plain(env: Mapping[str, str], config: PodConfig, runtime: Source) -> PodInp
         return _input(
             config, job=job, role=job.roles[0], cluster=plain_cluster(job, env), engine=engine
         )
-    _, name, index = gang
+    pods, name, index = gang
+    uid, attempt = pods.key
     pod = _input(
         config, job=job, role=_own_role(job, name, placed=False), index=index, cluster=None,
         engine=engine,
     )  # fmt: skip
     variables = {
         "FC_TASKROLE_NAME": name, "FC_TASK_INDEX": str(index), "PAIRUN_BARRIER": "pods",
+        "FC_FRAMEWORK_UID": uid, "FC_FRAMEWORK_ATTEMPT_ID": str(attempt),
     }  # fmt: skip
     return attrs.evolve(pod, framework=gang_framework(job, env), variables=variables)
 
@@ -168,7 +163,8 @@ def _plain(env: Mapping[str, str], config: PodConfig, runtime: Source) -> PodInp
 def _of_framework(env: Mapping[str, str], config: PodConfig, *, placed: bool) -> PodInput:
     problems = config.problems
     _require(env, problems, placed=placed)
-    framework = read_framework(env[_FILE]) if env.get(_FILE) else _from_cluster(env)
+    file = env.get(_FILE)
+    framework = _framework_of(load_input(file), file) if file else _from_cluster(env)
     job, job_problems = job_from_framework(
         framework, _mounted(config, "secrets", "secrets.yaml"), config.dialect
     )
@@ -250,19 +246,10 @@ def _input(
     )
 
 
-def read_framework(path: str) -> dict[str, Any]:
-    """A Framework object from a JSON or YAML file.
-
-    Raises:
-        PairunError: it cannot be read, or is not a Framework.
-    """
-    return _framework_of(load_input(path), path)
-
-
 def _framework_of(data: bytes, path: str) -> dict[str, Any]:
     framework = framework_in(data, path)
     if framework is None:
-        raise PairunError(Problem("PR704", f"{path} is not a Framework object"))
+        raise PairunError.of("PR704", f"{path} is not a Framework object")
     return framework
 
 
@@ -276,7 +263,7 @@ def read_cluster(pai_dir: str, env: Mapping[str, str], job: Job) -> Cluster:
     try:
         data = Door(pai_dir).read(path, MAX_FRAMEWORK_BYTES)
     except OSError as e:
-        raise PairunError(Problem("PR108", f"{path} cannot be read: {e.strerror}")) from e
+        raise PairunError.of("PR108", f"{path} cannot be read: {e.strerror}") from e
     return _cluster_in(_framework_of(data, path), env, job)
 
 
@@ -311,19 +298,14 @@ def _own_role(job: Job, name: str, *, placed: bool) -> Role:
     for role in job.roles:
         if name in (role.name, role.fc_name):
             return role
-    raise PairunError(
-        Problem(
-            "PR509",
-            f"{_option('FC_TASKROLE_NAME', placed)} is '{name}', which is not a role of this job",
-            hint=did_you_mean(name, [r.fc_name for r in job.roles]),
-        )
-    )
+    message = f"{_option('FC_TASKROLE_NAME', placed)} is '{name}', which is not a role of this job"
+    raise PairunError.of("PR509", message, hint=did_you_mean(name, [r.fc_name for r in job.roles]))
 
 
 def _own_index(text: str, *, placed: bool = False) -> int:
     if not re.fullmatch("[0-9]{1,9}", text):
         name = _option("FC_TASK_INDEX", placed)
-        raise PairunError(Problem("PR704", f"{name} is '{text}', which is not a number"))
+        raise PairunError.of("PR704", f"{name} is '{text}', which is not a number")
     return int(text)
 
 
@@ -335,7 +317,6 @@ def gang_framework(job: Job, env: Mapping[str, str]) -> dict[str, Any]:
     """A gang as a Framework without status, for the barrier.
 
     Args:
-        job: the job made from the gang.
         env: of the init container; ``FC_FRAMEWORK_NAME`` names the object.
     """
     framework = make_framework(job, framework_name=env.get("FC_FRAMEWORK_NAME") or job.name)

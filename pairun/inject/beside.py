@@ -7,8 +7,9 @@ import secrets
 from typing import Any
 
 from pairun.inject.emitting import as_block, as_json
-from pairun.inject.splices import Splices
-from pairun.inject.tree import Mapping, Part, Sequence, Tree
+from pairun.inject.splices import Splices, last_scalar
+from pairun.inject.templates import mapping_at
+from pairun.inject.tree import Mapping, Part, Sequence, Tree, mappings_in
 
 Object = dict[str, Any]
 MARK = "pairun/beside"
@@ -18,6 +19,8 @@ KEY_BYTES = 32
 _FIRST_LINE = "--- # made by pairun inject"
 _JOINED_LINE = "---  # made by pairun inject"
 """Added after a text without a final newline, so that a removal can restore it."""
+_REST_LINE = "--- # the manifest"
+"""After objects at the front: a text that ends inside a block scalar would grow by a line end."""
 _LIST = '{"apiVersion": "v1", "kind": "List", "items": ['
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -33,7 +36,6 @@ def account_objects(
         account: the Pods' own account; None creates one.
         events: the Role may also create Events, and read which workload owns a Job.
     """
-    meta = _metadata(name, namespace)
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
     if events:
         rules.append({"apiGroups": [""], "resources": ["events"], "verbs": ["create"]})
@@ -41,53 +43,31 @@ def account_objects(
     subject: Object = {"kind": "ServiceAccount", "name": account or name}
     if namespace:
         subject["namespace"] = namespace
-    made: list[Object] = []
-    if account is None:
-        # Only the init container gets a token, through its own volume.
-        made.append(
-            {
-                "apiVersion": "v1",
-                "kind": "ServiceAccount",
-                "metadata": meta,
-                "automountServiceAccountToken": False,
-            }
-        )
+    role = {"apiGroup": _RBAC, "kind": "Role", "name": name}
+    # Only the init container gets a token, through its own volume.
+    own: Object = {"automountServiceAccountToken": False}
+    made = [_object("v1", "ServiceAccount", name, namespace, own)] if account is None else []
     return [
         *made,
-        {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": meta, "rules": rules},
-        {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "RoleBinding",
-            "metadata": meta,
-            "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": name},
-            "subjects": [subject],
-        },
+        _object(f"{_RBAC}/v1", "Role", name, namespace, {"rules": rules}),
+        _object(
+            f"{_RBAC}/v1", "RoleBinding", name, namespace, {"roleRef": role, "subjects": [subject]}
+        ),
     ]
 
 
 def key_object(name: str, namespace: str | None, key: str | None) -> Object:
-    """The Secret with the key by which the Pods of a gang authenticate each other.
-
-    Args:
-        name: of the Secret.
-        namespace: of the workload.
-        key: the key of an earlier injection, in base64; None creates one.
-    """
+    """The Secret with the key by which the Pods of a gang authenticate each other."""
     made = key or base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": _metadata(name, namespace),
-        "type": "Opaque",
-        "stringData": {"key": made},
-    }
+    return _object("v1", "Secret", name, namespace, {"type": "Opaque", "stringData": {"key": made}})
 
 
-def _metadata(name: str, namespace: str | None) -> Object:
-    made: Object = {"name": name}
+def _object(version: str, kind: str, name: str, namespace: str | None, fields: Object) -> Object:
+    metadata: Object = {"name": name}
     if namespace:
-        made["namespace"] = namespace
-    return {**made, "labels": {MARK: name}}
+        metadata["namespace"] = namespace
+    metadata["labels"] = {MARK: name}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, **fields}
 
 
 Keys = dict[tuple[str | None, str], str]
@@ -99,7 +79,7 @@ def keys_in(tree: Tree) -> Keys:
     keys: Keys = {}
     for part in _objects(tree):
         data = part.plain()
-        if data.get("kind") == "Secret" and _is_ours(part):
+        if data.get("kind") == "Secret" and is_added(part):
             key = str((data.get("stringData") or {}).get("key", ""))
             keys[data["metadata"].get("namespace"), data["metadata"]["name"]] = key
     return keys
@@ -122,6 +102,11 @@ def add_beside(splices: Splices, tree: Tree, objects: list[Object]) -> None:
         splices.append("".join(f", {as_json(made)}" for made in objects) + "]}\n")
         return
     newline = "\r\n" if "\r\n" in text else "\n"
+    last = last_scalar(tree.documents[-1])
+    if last is not None and last.is_block and not text.endswith("\n"):
+        lines = [line for made in objects for line in (_FIRST_LINE, *as_block(made, ""))]
+        splices.insert(0, newline.join([*lines, _REST_LINE]) + newline)
+        return
     first = _FIRST_LINE if text.endswith("\n") else newline + _JOINED_LINE
     for number, made in enumerate(objects):
         lines = [_FIRST_LINE if number else first, *as_block(made, "")]
@@ -131,10 +116,13 @@ def add_beside(splices: Splices, tree: Tree, objects: list[Object]) -> None:
 def remove_beside(splices: Splices, tree: Tree) -> None:
     """Remove the objects that `add_beside` added."""
     text = tree.text
+    if text.startswith(_FIRST_LINE) and (at := text.find(f"\n{_REST_LINE}")) >= 0:
+        splices.cut(0, text.index("\n", at + 1) + 1)
+        return
     for number, root in enumerate(tree.documents):
         if not isinstance(root, Mapping):
             continue
-        if _is_ours(root):
+        if is_added(root):
             start = text.rfind("---", 0, root.start)
             if text.startswith(_JOINED_LINE, start):
                 start -= 2 if text[start - 2 : start] == "\r\n" else 1
@@ -145,7 +133,7 @@ def remove_beside(splices: Splices, tree: Tree) -> None:
         entry = root.own("items")
         if entry is None or not isinstance(entry.value, Sequence):
             continue
-        ours = [item for item in entry.value.items if _is_ours(item)]
+        ours = [item for item in entry.value.items if is_added(item)]
         if ours and text.startswith(_LIST) and len(entry.value.items) == len(ours) + 1:
             splices.cut(0, len(_LIST))
             splices.cut(text.rindex(", ", 0, ours[0].start + 1), len(text))
@@ -157,12 +145,12 @@ def without_beside(tree: Tree) -> list[Any]:
     """The documents as plain data, without what `add_beside` added."""
     out = []
     for root in tree.documents:
-        if _is_ours(root):
+        if is_added(root):
             continue
         items = root.get("items") if isinstance(root, Mapping) else None
         data = root.plain()
         if isinstance(items, Sequence):
-            data["items"] = [item.plain() for item in items.items if not _is_ours(item)]
+            data["items"] = [item.plain() for item in items.items if not is_added(item)]
             if tree.text.startswith(_LIST):
                 data = data["items"][0]
         out.append(data)
@@ -173,14 +161,11 @@ def _objects(tree: Tree) -> list[Mapping]:
     out: list[Mapping] = []
     for root in tree.documents:
         if isinstance(root, Mapping):
-            out.append(root)
-            items = root.get("items")
-            parts = items.items if isinstance(items, Sequence) else []
-            out += [item for item in parts if isinstance(item, Mapping)]
+            out += [root, *mappings_in(root.get("items"))]
     return out
 
 
-def _is_ours(part: Part) -> bool:
+def is_added(part: Part) -> bool:
+    """Whether `add_beside` added an object."""
     metadata = part.get("metadata") if isinstance(part, Mapping) else None
-    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
-    return isinstance(labels, Mapping) and labels.get(MARK) is not None
+    return metadata is not None and MARK in mapping_at({"": metadata.plain()}, ("", "labels"))

@@ -1,35 +1,57 @@
-"""The command of a container that names none: the image's, or the one its controller runs."""
+"""Finds the container of a Pod that runs the user's command, and the command if it names none."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from pairun.errors import PairunError, Problems, nearest
-from pairun.inject.templates import Template
-from pairun.inject.tree import Mapping
+from pairun.inject.options import Options
+from pairun.inject.templates import Template, mapping_at
+from pairun.inject.tree import Mapping, mappings_in, name_of
 from pairun.inject.tree import Sequence as List
 
+_DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
-class ImageCommand(NamedTuple):
-    """The command of an image.
 
-    Attributes:
-        entrypoint: its ENTRYPOINT.
-        cmd: its CMD.
-        pinned: the image's name with the digest that the registry returned, or None.
+def main_container(template: Template, options: Options, problems: Problems) -> Mapping | None:
+    """Find the main container.
+
+    It is the one that the user names, else the one that the annotation or the kind's controller
+    names, else the one with the role's name, else the first with a device, else the first.
+
+    Returns:
+        The container; None if there is an error.
     """
+    containers = mappings_in(template.spec.get("containers"))
+    by_name = {name_of(c): c for c in containers}
+    asked = options.of(options.container, "--container", *template.names)
+    if asked in by_name:
+        return by_name[asked]
+    # A name without a template's is for the Pods with several containers.
+    is_wrong = asked is not None and (len(containers) > 1 or "" not in options.container)
+    if is_wrong or not containers:
+        what = f"container '{asked}'" if is_wrong else "container"
+        hint = f"its containers: {', '.join(by_name)}" if containers else None
+        problems.error("PR823", f"{template.label} has no {what}", template.spec.place, hint)
+        return None
+    known = template.owner.known
+    annotated = mapping_at(template.metadata, ("annotations",)).get(_DEFAULT_CONTAINER)
+    for name in (annotated, known.container if known else None):
+        if name in by_name:
+            return by_name[name]
+    if known and known.first_is_main:
+        return containers[0]
+    named = next((by_name[n] for n in template.names[:2] if n in by_name), None)
+    return named or next(filter(_has_device, containers), containers[0])
 
-    entrypoint: Sequence[str]
-    cmd: Sequence[str]
-    pinned: str | None
 
+def _has_device(container: Mapping) -> bool:
+    resources = mapping_at(container.plain(), ("resources",))
+    return any(
+        "/" in str(n) for key in ("limits", "requests") for n in mapping_at(resources, (key,))
+    )
 
-AskImage = Callable[[str, Sequence[str]], ImageCommand]
-"""Takes an image and the architectures of its nodes (empty: any)."""
-
-_MPI = {"v2beta1": ["/usr/sbin/sshd", "-De"], "v1": ["sleep", "365d"]}
-"""The commands that MPIJob's controllers run in a worker without one, by version of the kind."""
 
 _FIELDS = ("command", "args")
 """The fields that set a container's command; no other field of Kubernetes has a similar name."""
@@ -40,30 +62,17 @@ class Command(NamedTuple):
 
     Attributes:
         written: the whole command, to be written into the manifest; None if the manifest has it.
-        argv: all words that the manifest gives, for plans and reviews.
         pinned: the image's name with its digest, or None.
     """
 
     written: Sequence[str] | None
-    argv: Sequence[str]
     pinned: str | None = None
 
 
 def command_of(
-    template: Template,
-    container: Mapping,
-    entrypoint: Sequence[str] | None,
-    ask: AskImage | None,
-    problems: Problems,
+    template: Template, container: Mapping, options: Options, problems: Problems
 ) -> Command | None:
     """Find the command of a container.
-
-    Args:
-        template: the Pod template.
-        container: its main container.
-        entrypoint: the images' command, given by the user.
-        ask: asks the registry; None if that is not allowed.
-        problems: takes an error if the command is unknown.
 
     Returns:
         The command; None if there is an error.
@@ -73,59 +82,41 @@ def command_of(
     if len(problems.errors) > errors:
         return None
     if command:
-        return Command(None, [*command, *args])
+        return Command(None)
     for entry in container.entries:
         key = str(entry.key.value)
         if key not in _FIELDS and (field := nearest(key, _FIELDS)):
-            problems.error(
-                "PR821",
-                f"{template.label} has no command, but the unknown field '{key}'",
-                entry.key.place,
-                f"did you mean '{field}'?",
-            )
+            message = f"{template.label} has no command, but the unknown field '{key}'"
+            problems.error("PR821", message, entry.key.place, f"did you mean '{field}'?")
             return None
-    if not args and (written := _of_controller(template)):
-        problems.warning(
-            "PR826",
+    version = str(template.owner.data.get("apiVersion")).rpartition("/")[2]
+    written = template.rule.commands.get(version) if template.rule else None
+    if not args and written:
+        message = (
             f"{template.label}: ranks start under '{' '.join(written)}', which the controller runs "
-            "here: PID 1 keeps its log and diagnoses it, and not the ranks",
-            container.place,
+            "here: PID 1 keeps its log and diagnoses it, and not the ranks"
         )
-        return Command(written, written)
+        problems.warning("PR826", message, container.place)
+        return Command(written)
+    names = (name_of(container), *template.names)
+    entrypoint = options.of(options.entrypoint, "--entrypoint", *names)
     if entrypoint is not None:
-        return Command(_escaped(entrypoint), [*entrypoint, *args])
+        return Command(_escaped(entrypoint))
     image = container.get("image")
-    if ask is None or image is None:
-        problems.error(
-            "PR821",
-            f"{template.label} has no command, and what its image runs is unknown",
-            container.place,
-            "give it with --entrypoint COMMAND",
-        )
-        return None
-    try:
-        asked = ask(str(image.plain()), architectures_of(template.spec))
-    except PairunError as e:
-        for problem in e.problems:
-            problems.error(problem.id, problem.message, image.place, problem.hint)
-        return None
-    own = [*asked.entrypoint, *([] if args else asked.cmd)]
-    if not own:
-        problems.error(
-            "PR821",
-            f"{template.label} has no command, and its image has no ENTRYPOINT"
-            + ("" if args else " and no CMD"),
-            container.place,
-            "give it with --entrypoint COMMAND",
-        )
-        return None
-    return Command(_escaped(own), [*own, *args], asked.pinned)
-
-
-def _of_controller(template: Template) -> Sequence[str] | None:
-    if template.owner.kind != "MPIJob" or template.role != "worker":
-        return None
-    return _MPI.get(str(template.owner.data.get("apiVersion")).rpartition("/")[2])
+    unknown = "what its image runs is unknown"
+    if options.ask is not None and image is not None:
+        try:
+            asked = options.ask(str(image.plain()), architectures_of(template.spec))
+        except PairunError as e:
+            for problem in e.problems:
+                problems.error(problem.id, problem.message, image.place, problem.hint)
+            return None
+        if own := [*asked.entrypoint, *([] if args else asked.cmd)]:
+            return Command(_escaped(own), asked.pinned)
+        unknown = "its image has no ENTRYPOINT" + ("" if args else " and no CMD")
+    message = f"{template.label} has no command, and {unknown}"
+    problems.error("PR821", message, container.place, "give it with --entrypoint COMMAND")
+    return None
 
 
 def _words(template: Template, container: Mapping, key: str, problems: Problems) -> list[str]:
@@ -152,37 +143,6 @@ _LABELS = ("kubernetes.io/arch", "beta.kubernetes.io/arch")
 
 
 def architectures_of(spec: Mapping) -> tuple[str, ...]:
-    """The architectures that ``nodeSelector`` or a required node affinity names; empty means any.
-
-    Source: Kubernetes documentation, "Assigning Pods to Nodes": one of the terms must match, with
-    all of its expressions.
-
-    Args:
-        spec: the Pod's spec.
-    """
-    pod = spec.plain()
-    selector = pod.get("nodeSelector")
-    for label in _LABELS:
-        if isinstance(selector, dict) and label in selector:
-            return (str(selector[label]),)
-    affinity: Any = pod
-    for key in (
-        "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
-        "nodeSelectorTerms",
-    ):  # fmt: skip
-        affinity = affinity.get(key) if isinstance(affinity, dict) else None
-    named = [_of_term(term) for term in affinity] if isinstance(affinity, list) else []
-    if not named or not all(named):
-        return ()
-    return tuple(dict.fromkeys(name for names in named for name in names))
-
-
-def _of_term(term: Any) -> list[str]:
-    """The architectures of one term; empty if it names none."""
-    expressions = term.get("matchExpressions") if isinstance(term, dict) else None
-    for expression in expressions if isinstance(expressions, list) else ():
-        if isinstance(expression, dict) and expression.get("key") in _LABELS:
-            values = expression.get("values")
-            if expression.get("operator") == "In" and isinstance(values, list):
-                return [str(value) for value in values]
-    return []
+    """The architecture that the Pod's ``nodeSelector`` names; empty means any."""
+    selector = mapping_at(spec.plain(), ("nodeSelector",))
+    return tuple(str(selector[label]) for label in _LABELS if label in selector)[:1]

@@ -1,4 +1,4 @@
-"""Writes plain data as YAML in block style or as one line of JSON, for pairun's additions."""
+"""Writes plain data as YAML or as one line of JSON, for pairun's additions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def as_json(value: Any) -> str:
 
 
 def as_block(value: Any, indent: str) -> list[str]:
-    """Plain data as lines of YAML in block style.
+    """Plain data as lines of YAML: in block style, and its parts in flow style where a line is enough.
 
     No line is blank, and no text spans two lines, so that a removal can find the lines again.
 
@@ -31,29 +31,35 @@ def as_block(value: Any, indent: str) -> list[str]:
         value: a non-empty mapping or list.
         indent: of the first line, and the base of all others.
     """
-    return [indent + line for line in _lines(value)]
+    return [indent + line for line in _lines(value, LINE - len(indent))]
 
 
-def _lines(value: Any) -> Iterator[str]:
+LINE = 120
+"""The most columns of a line in flow style."""
+
+
+def _lines(value: Any, width: int) -> Iterator[str]:
+    for key, child in value.items() if isinstance(value, Mapping) else ((None, v) for v in value):
+        start = "-" if key is None else f"{_scalar(key)}:"
+        line = f"{start} {_flow(child)}"
+        if not isinstance(child, Mapping | list) or not child or len(line) <= width:
+            yield line
+        elif key is None:
+            first, *others = _lines(child, width - 2)
+            yield f"- {first}"
+            yield from (f"  {line}" for line in others)
+        else:
+            yield start
+            indent = "" if isinstance(child, list) else "  "
+            yield from (indent + line for line in _lines(child, width - len(indent)))
+
+
+def _flow(value: Any) -> str:
     if isinstance(value, Mapping):
-        for key, child in value.items():
-            yield from _under(f"{_scalar(key)}:", child, "" if isinstance(child, list) else "  ")
-    else:
-        for child in value:
-            if isinstance(child, Mapping | list) and child:
-                first, *others = _lines(child)
-                yield f"- {first}"
-                yield from (f"  {line}" for line in others)
-            else:
-                yield f"- {_scalar(child)}"
-
-
-def _under(key: str, value: Any, indent: str) -> Iterator[str]:
-    if isinstance(value, Mapping | list) and value:
-        yield key
-        yield from (indent + line for line in _lines(value))
-    else:
-        yield f"{key} {_scalar(value)}"
+        return f"{{{', '.join(f'{_scalar(k)}: {_flow(v)}' for k, v in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_flow, value))}]"
+    return _scalar(value)
 
 
 def _scalar(value: Any) -> str:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.errors import Problems
 from pairun.inject.beside import Keys, Object, account_objects, key_object
-from pairun.inject.gangs import Gang, gang_of
+from pairun.inject.gangs import ALONE, Gang, gang_of
 from pairun.inject.options import Options
 from pairun.inject.podspec import VOLUME, Addition, field
-from pairun.inject.templates import Owner, Template
+from pairun.inject.templates import Owner, Template, mapping_at
 from pairun.inject.tree import Mapping as MappingPart
-from pairun.inject.variables import RESTARTS, STYLES
 from pairun.kube.tokenvolume import CREDENTIALS, token_volume
+from pairun.openpai.enginelayers import RESTARTS, STYLES
 
 NAME_MAX = 50
 ACCESS = "/var/run/secrets/pairun"
@@ -24,21 +23,18 @@ ACCESS = "/var/run/secrets/pairun"
 class Features:
     """Adds the features to the templates of one manifest, and collects the new objects.
 
-    Args:
-        options: the command's options.
-        keys: the keys of an earlier injection.
-        problems: takes errors and warnings.
-
     Attributes:
-        objects: the objects to add to the manifest.
+        gangs: the number of templates with a barrier.
+        without: why other templates, that have others to wait for, have none.
     """
 
     def __init__(self, options: Options, keys: Keys, problems: Problems) -> None:
         self._options = options
         self._keys = keys
         self._problems = problems
-        self.objects: list[Object] = []
+        self._objects: dict[tuple[str, str | None, str], Object] = {}
         self.gangs = 0
+        self.without: list[str] = []
 
     def addition(
         self, template: Template, container: MappingPart, siblings: Sequence[Template]
@@ -49,9 +45,13 @@ class Features:
         name = _name(template.owner)
         gang: Gang | None = None
         if asked.barrier:
-            gang = gang_of(
-                template, siblings, asked.gang, asked.selector, self._problems, asked.index_label
-            )
+            found = gang_of(template, siblings, asked, self._problems)
+            if isinstance(found, Gang):
+                gang = found
+                made.notes.append(f"barrier of {gang.size} Pods")
+            else:
+                made.notes.append(found)
+                self.without += [] if found == ALONE else [f"{template.label}: {found}"]
         if gang is None and not asked.events:
             return made
         made.init_mounts = [{"name": f"{VOLUME}-token", "mountPath": CREDENTIALS, "readOnly": True}]
@@ -65,20 +65,24 @@ class Features:
         if gang is None:
             return made
         self.gangs += 1
-        self._warn(template, restarts)
+        total = mapping_at(template.owner.data, ("spec",)).get("minAvailable")
+        if isinstance(total, int):
+            what = f"lets Volcano start {total} Pods, and the barrier waits for all"
+            message = f"{template.label}: minAvailable {what}"
+            self._problems.warning("PR824", message, template.spec.place)
         made.init_env = gang.variables(template.owner.name or name)
         if restarts:
+            made.notes.append(
+                "containers that restart in their Pod hold the barrier again, and get the token "
+                "that lists Pods"
+            )
             made.init_env.append({"name": RESTARTS, "value": "true"})
         self._give_key(template, name, made)
-        self._configure(made)
+        if asked.ssh:
+            made.config["runtimePlugin"] = [{"plugin": "ssh", "parameters": {"jobssh": True}}]
+        if asked.env:
+            made.init_env.append({"name": STYLES, "value": ",".join(asked.env)})
         return made
-
-    def _configure(self, made: Addition) -> None:
-        if self._options.ssh:
-            plugin: dict[str, Any] = {"plugin": "ssh", "parameters": {"jobssh": True}}
-            made.config["runtimePlugin"] = [plugin]
-        if self._options.env:
-            made.init_env.append({"name": STYLES, "value": ",".join(self._options.env)})
 
     def _give_key(self, template: Template, name: str, made: Addition) -> None:
         secret = self._options.key_secret
@@ -100,13 +104,12 @@ class Features:
     def _give_account(self, template: Template, name: str, made: Addition) -> None:
         own, asked = _account(template), self._options.service_account
         if own and asked and own != asked:
-            self._problems.error(
-                "PR828",
-                f"{template.label} has the service account '{own}', but --service-account is "
-                f"'{asked}'",
-                template.spec.place,
-                "give the Pod's own account the right to list and get pods, and name it",
+            message = (
+                f"{template.label} has the service account '{own}', but --use is "
+                f"ServiceAccount/{asked}"
             )
+            hint = "give the Pod's own account the right to list and get pods, and name it"
+            self._problems.error("PR828", message, template.spec.place, hint)
         elif asked and not own:
             made.service_account = asked
         elif not asked:
@@ -116,41 +119,20 @@ class Features:
                 self._add(made_object)
             if not own:
                 made.service_account = name
-                self._problems.warning(
-                    "PR828",
-                    f"{template.label} gets the service account '{name}' in place of 'default': "
-                    "the Pod loses the rights and pull secrets of 'default'",
-                    template.spec.place,
-                    "choose another one with --service-account NAME",
+                made.notes.append(
+                    f"service account '{name}' in place of 'default', without its rights and pull "
+                    "secrets"
                 )
 
     def _add(self, made: Object) -> None:
-        if _identity(made) not in map(_identity, self.objects):
-            self.objects.append(made)
+        metadata = made["metadata"]
+        identity = made["kind"], metadata.get("namespace"), metadata["name"]
+        self._objects.setdefault(identity, made)
 
-    def _warn(self, template: Template, restarts: bool) -> None:
-        if restarts:
-            self._problems.warning(
-                "PR826",
-                f"{template.label} restarts a failed container in its Pod, where init containers "
-                "do not run again: PID 1 holds the barrier then, and the main container gets the "
-                "token that lists Pods",
-                template.spec.place,
-                None if template.owner.kind in _ONLY_ALWAYS else _NEVER,
-            )
-        total = (template.owner.data.get("spec") or {}).get("minAvailable")
-        if isinstance(total, int) and template.owner.known and template.owner.kind == "Job":
-            self._problems.warning(
-                "PR824",
-                f"{template.label}: minAvailable lets Volcano start {total} Pods, and the barrier "
-                "waits for all",
-                template.spec.place,
-            )
-
-
-def _identity(made: Object) -> tuple[str, str | None, str]:
-    metadata = made["metadata"]
-    return made["kind"], metadata.get("namespace"), metadata["name"]
+    @property
+    def objects(self) -> list[Object]:
+        """The objects to add to the manifest."""
+        return [*self._objects.values()]
 
 
 def restarts_in_place(template: Template, container: MappingPart) -> bool:
@@ -174,9 +156,6 @@ def restarts_in_place(template: Template, container: MappingPart) -> bool:
 
 
 _RESTARTING = ("Always", "OnFailure")
-_ONLY_ALWAYS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
-"""Kinds whose Pods allow only one restartPolicy."""
-_NEVER = "restartPolicy: Never keeps the token from it, and lets the controller make a new Pod"
 
 
 def _account(template: Template) -> str:
@@ -189,11 +168,10 @@ def _account(template: Template) -> str:
 
 
 def _namespace(owner: Owner) -> str | None:
-    namespace = (owner.data.get("metadata") or {}).get("namespace")
+    namespace = owner.metadata.get("namespace")
     return str(namespace) if namespace else None
 
 
 def _name(owner: Owner) -> str:
-    metadata = owner.data.get("metadata") or {}
-    base = owner.name or str(metadata.get("generateName") or owner.kind.lower())
+    base = owner.name or str(owner.metadata.get("generateName") or owner.kind.lower())
     return f"{base[:NAME_MAX].rstrip('-.')}-pairun"

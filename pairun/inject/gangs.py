@@ -9,16 +9,26 @@ from typing import Any
 import attrs
 
 from pairun.errors import Problems
-from pairun.inject.kinds import INDEXED
-from pairun.inject.stages import check_order, stage_of
-from pairun.inject.templates import Template
+from pairun.inject.options import Options
+from pairun.inject.templates import Template, mapping_at
 from pairun.job.model import fc_name
 from pairun.kube.gang import POD_NAME, VARIABLE, GangRole, IndexPart, gang_text
+from pairun.kube.labels import INDEXED
 
+ALONE = "it starts alone, without a barrier"
+"""A Pod whose stage has no other."""
 _SAY = (
-    "set it with --gang N, and --index-label KEY where the names of its Pods do not end with their "
-    "numbers; --selector KEY=VALUE names labels other than the template's"
+    "set it with --gang N, and --gang N,KEY where the names of its Pods do not end with their "
+    "numbers; --gang N,KEY=VALUE names labels other than the template's"
 )
+
+
+class _NoBarrierError(Exception):
+    """Why a barrier is impossible."""
+
+    def __init__(self, why: str, hint: str | None = None, *, lone: bool = False) -> None:
+        super().__init__(why)
+        self.hint, self.lone = hint, lone
 
 
 @attrs.frozen(kw_only=True)
@@ -41,11 +51,7 @@ class Gang:
         return sum(role.instances for role in self.roles)
 
     def variables(self, name: str) -> list[dict[str, Any]]:
-        """The variables of the init container.
-
-        Args:
-            name: of the workload.
-        """
+        """The variables of the init container."""
         own = next(r for r in self.roles if r.name == self.role)
         same = {key: f"PAIRUN_GANG_LABEL_{n}" for n, key in enumerate(self.same)}
         index = {part.key: f"PAIRUN_GANG_INDEX_{n}" for n, part in enumerate(own.index)}
@@ -63,36 +69,47 @@ class Gang:
 
 
 def gang_of(
-    template: Template,
-    siblings: Sequence[Template],
-    size: int | None,
-    selector: Mapping[str, str],
-    problems: Problems,
-    index_label: str | None = None,
-) -> Gang | None:
+    template: Template, siblings: Sequence[Template], options: Options, problems: Problems
+) -> Gang | str:
     """The gang of a template's Pods.
 
-    Args:
-        template: the template.
-        siblings: all templates of its object.
-        size: the gang's size, if the user gives it.
-        selector: labels of its Pods, if the user gives them.
-        problems: takes an error if the barrier would never pass; a warning if there is no gang, or
-            only this Pod.
-        index_label: the label with a Pod's number, with `size`; None uses the end of its name.
-
     Returns:
-        The gang, or None.
+        The gang, or why there is none; `ALONE` if a Pod has nothing to wait for.
     """
-    known, rule, label = template.owner.known, template.rule, template.label
-    if size is not None:
-        return _asked(template, siblings, size, selector, index_label, problems)
+    try:
+        if _is_alone(template, siblings, options.gang):
+            return ALONE
+        if options.gang is None:
+            return _gang(template, siblings)
+        return _asked(template, siblings, options, options.gang)
+    except _NoBarrierError as e:
+        record = problems.warning if e.lone else problems.error
+        why = f"no barrier, because {e}"
+        record("PR824", f"{template.label}: {why}", template.spec.place, e.hint)
+        return why
+
+
+def _is_alone(template: Template, siblings: Sequence[Template], size: int | None) -> bool:
+    known = template.owner.known
+    if known is None or template.rule is None or known.lone or (known.is_single and size):
+        return False
+    stage = stage_of(template, siblings)
+    few = sum(map(_count, stage)) < 2 or not _count(template)
+    return few and (size is None or _is_counted(stage))
+
+
+def _is_counted(templates: Sequence[Template]) -> bool:
+    """Whether the manifest sets the numbers of Pods, so that no default counts."""
+    paths = [(t, t.rule.count if t.rule else ()) for t in templates]
+    return all(counts and all(isinstance(_at(t, p), int) for p in counts) for t, counts in paths)
+
+
+def _gang(template: Template, siblings: Sequence[Template]) -> Gang:
+    known, rule = template.owner.known, template.rule
     if known is None or rule is None or known.lone:
         why = known.lone if known and known.lone else "the number of Pods is unknown"
-        problems.warning("PR824", f"{label}: no barrier, because {why}", template.spec.place, _SAY)
-        return None
-    if not check_order(template, problems):
-        return None
+        raise _NoBarrierError(why, _SAY, lone=True)
+    _check_together(template)
     stage = stage_of(template, siblings)
     gang = Gang(
         same=_same(template),
@@ -101,145 +118,159 @@ def gang_of(
     )
     names = [role.name for role in gang.roles]
     if len(set(names)) < len(names):
-        problems.error(
-            "PR824",
-            f"{label}: no barrier, because two roles have the same letters and digits in their "
-            f"names: {', '.join(sorted({t.matched for t in stage}))}",
-            template.spec.place,
+        raise _NoBarrierError(
+            "two roles have the same letters and digits in their names: "
+            + ", ".join(sorted({t.matched for t in stage}))
         )
-        return None
-    if gang.size < 2:
-        problems.warning(
-            "PR824", f"{label}: no barrier, because this Pod starts alone", template.spec.place
-        )
-        return None
     return gang
 
 
-def _asked(
-    template: Template,
-    siblings: Sequence[Template],
-    size: int,
-    selector: Mapping[str, str],
-    index_label: str | None,
-    problems: Problems,
-) -> Gang | None:
-    """The gang of a size that the user gives; None if its Pods cannot be distinguished."""
-    rule, label = template.rule, template.label
+def _asked(template: Template, siblings: Sequence[Template], options: Options, size: int) -> Gang:
+    """The gang of a size that the user gives."""
+    known, rule, selector = template.owner.known, template.rule, options.selector
     numbered = rule is not None and bool(rule.index)
-    if not selector and not _agrees(template, siblings, size, problems):
-        return None
-    if numbered and not selector and (same := _same(template)):
-        role = attrs.evolve(_role(template), instances=size)
-        return Gang(same=same, roles=(role,), role=role.name)
+    if selector:
+        _check_selector(template, selector)
+    else:
+        _check_size(template, siblings, size)
+        if numbered and (same := _same(template)):
+            role = attrs.evolve(_role(template), instances=size)
+            return Gang(same=same, roles=(role,), role=role.name)
     labels = dict(selector) or _own_labels(template, siblings)
-    same = [*_same(template), *labels] if not selector else list(labels)
+    same = list(labels) if selector else [*_same(template), *labels]
     if not same:
-        problems.error(
-            "PR824",
-            f"{label}: no barrier, because its template has no labels that identify its Pods",
-            template.spec.place,
-            "name labels of its Pods: --selector KEY=VALUE",
-        )
-        return None
-    known = template.owner.known is not None and not _is_pod(template)
+        message = "its template has no labels that identify its Pods"
+        raise _NoBarrierError(message, f"name labels of its Pods: --gang {size},KEY=VALUE")
+    unnamed = known is not None and not known.is_single
     several = not selector and len(siblings) > 1
-    if index_label is None and not numbered and (known or several):
-        why = "end with no numbers" if known else "have the same numbers in several templates"
-        problems.error(
-            "PR824",
-            f"{label}: no barrier, because the names of its Pods {why}",
-            template.spec.place,
-            "name a label that has a Pod's number, from 0: --index-label KEY",
+    if options.index_label is None and not numbered and (unnamed or several):
+        why = "end with no numbers" if unnamed else "have the same numbers in several templates"
+        raise _NoBarrierError(
+            f"the names of its Pods {why}",
+            f"name a label that has a Pod's number, from 0: --gang {size},KEY",
         )
-        return None
-    index = IndexPart(key=index_label or POD_NAME)
+    index = IndexPart(key=options.index_label or POD_NAME)
     role = GangRole(name="worker", instances=size, labels=labels, index=(index,))
     return Gang(same=list(dict.fromkeys(same)), roles=(role,), role="worker")
 
 
-def _agrees(
-    template: Template, siblings: Sequence[Template], size: int, problems: Problems
-) -> bool:
-    """Whether the user's size equals the manifest's, if the manifest gives one."""
+def _check_selector(template: Template, selector: Mapping[str, str]) -> None:
+    """Refuse labels that none of its Pods has; a controller may add some to a kind's Pods."""
+    own = _template_labels(template)
+    for key, value in selector.items():
+        is_missing = key not in own and template.owner.known is not None and "/" not in key
+        if own.get(key, value) != value or (is_missing and key not in _same(template)):
+            has = f"has {key}={own[key]}" if key in own else f"has no label {key}"
+            raise _NoBarrierError(f"its Pods are not found by {key}={value}: its template {has}")
+
+
+def _check_size(template: Template, siblings: Sequence[Template], size: int) -> None:
+    """Refuse a size that differs from the manifest's, if the manifest gives one."""
     known, rule = template.owner.known, template.rule
-    spec = template.owner.data.get("spec") or {}
-    if known is None or known.lone or rule is None or spec.get("elasticPolicy"):
-        return True
-    if rule.index and not check_order(template, problems):
-        return False
+    if known is None or known.lone or known.is_single or rule is None or _is_elastic(template):
+        return
+    if rule.index:
+        _check_together(template)
     together = [template] if rule.index else stage_of(template, siblings)
-    if not all(_is_counted(t) for t in together):
-        return True
-    count = sum(_count(t) for t in together)
-    if count != size:
-        problems.error(
-            "PR824",
-            f"{template.label}: no barrier, because the manifest has {count} Pods, but --gang is "
-            f"{size}",
-            template.spec.place,
-            "omit --gang, or correct the manifest",
-        )
-    return count == size
+    count = sum(map(_count, together))
+    if _is_counted(together) and count != size:
+        message = f"the manifest has {count} Pods, but --gang is {size}"
+        raise _NoBarrierError(message, "omit --gang, or correct the manifest")
 
 
-def _is_counted(template: Template) -> bool:
-    """Whether the manifest sets the number of Pods, so that the controller uses no default."""
+def _is_elastic(template: Template) -> bool:
+    return bool(mapping_at(template.owner.data, ("spec",)).get("elasticPolicy"))
+
+
+def _check_together(template: Template) -> None:
+    """Refuse a template whose Pods are not all created together."""
     rule = template.rule
-    paths = ("size",) if template.owner.kind == "LeaderWorkerSet" else rule.count if rule else ()
-    for path in paths:
-        value: Any = template.item
-        for step in path.split("."):
-            value = value.get(step) if isinstance(value, Mapping) else None
-        if not isinstance(value, int):
-            return False
-    return bool(paths)
+    assert rule is not None  # only templates of the table are in a gang
+    if need := rule.need:
+        value = _at(template, need.path)
+        if value != need.value and not (value is None and need.is_default):
+            field = need.path.rpartition(".")[2]
+            raise _NoBarrierError(need.why, f"set {field}: {need.value}")
+    if rule.completions:
+        completions = _number(template, rule.completions, math.inf)
+        if math.inf > completions > _number(template, rule.count[-1]):
+            raise _NoBarrierError(
+                "not all of its Pods run at once: completions exceeds parallelism"
+            )
+    if _is_elastic(template):
+        message = "elasticPolicy changes its number of Pods while it runs"
+        raise _NoBarrierError(message, "set the number that starts together with --gang N")
 
 
-def _is_pod(template: Template) -> bool:
-    return template.owner.kind == "Pod"
+def stage_of(template: Template, siblings: Sequence[Template]) -> list[Template]:
+    """The templates whose Pods are created together with those of a template.
+
+    A barrier never passes if some of its Pods are created only after others run.
+    """
+    spec = mapping_at(template.owner.data, ("spec",))
+    policy = spec.get("startupPolicy")
+    order = policy.get("startupPolicyOrder") if isinstance(policy, dict) else policy
+    waits = spec.get("launcherCreationPolicy") == "WaitForWorkersReady"
+    if waits or order in ("InOrder", "LeaderReady"):
+        return [template]
+    needed = {id(t): _needed(t, siblings) for t in siblings}
+    return [t for t in siblings if t.rule and needed[id(t)] == needed[id(template)]]
+
+
+def _needed(template: Template, siblings: Sequence[Template]) -> frozenset[str]:
+    """The names of all templates that must start before a template's Pods are created."""
+    direct = {t.matched: _depends_on(t) for t in siblings}
+    needed: set[str] = set()
+    waiting = [template.matched]
+    while waiting:
+        for name in direct.get(waiting.pop(), []):
+            if name not in needed:
+                needed.add(name)
+                waiting.append(name)
+    return frozenset(needed)
+
+
+def _depends_on(template: Template) -> list[str]:
+    given = template.item.get("dependsOn")
+    if isinstance(given, dict):  # Volcano's form
+        given = given.get("name") or []
+    items = given if isinstance(given, list) else []
+    return [str(i.get("name")) if isinstance(i, dict) else str(i) for i in items]
 
 
 def _own_labels(template: Template, siblings: Sequence[Template]) -> dict[str, str]:
     """The labels by which a workload finds its Pods, or else the labels all its templates share."""
-    spec = template.owner.data.get("spec")
-    if template.path == ("spec", "template") and (selected := _selected(spec or {})):
+    if template.path == ("spec", "template") and (selected := _selected(template)):
         return selected
     each = [_template_labels(t) for t in siblings]
     return {k: v for k, v in _template_labels(template).items() if all(o.get(k) == v for o in each)}
 
 
 def _template_labels(template: Template) -> dict[str, str]:
-    holder: Any = template.owner.data
-    for step in template.path:
-        holder = holder[step]
-    labels = (holder.get("metadata") or {}).get("labels") or {}
+    labels = template.metadata.get("labels") or {}
     return {str(k): str(v) for k, v in labels.items()} if isinstance(labels, Mapping) else {}
 
 
 def _role(template: Template) -> GangRole:
     rule = template.rule
-    assert rule is not None  # only templates of the table are in a gang
-    counts = [_number(template.item, path) for path in rule.count] or [1]
+    assert rule is not None
+    counts = [_number(template, path) for path in rule.count] or [1]
     parts = [
-        IndexPart(key=key, weight=math.prod(counts[n + 1 :])) for n, key in enumerate(rule.index)
+        IndexPart(key=key, weight=int(math.prod(counts[n + 1 :])))
+        for n, key in enumerate(rule.index)
     ]
-    labels = {k: v.replace("*", _label_value(template)) for k, v in rule.labels.items()}
-    instances, offset = _count(template), rule.offset
-    if template.owner.kind == "LeaderWorkerSet" and _is_worker(template) and _has_leader(template):
-        offset = 1
-    spec = template.owner.data.get("spec") or {}
-    if template.owner.kind == "MPIJob" and spec.get("runLauncherAsWorker") and rule.index:
-        offset = 1  # the launcher is then number 0
-    if template.owner.kind == "StatefulSet":
-        labels |= _match_labels(template)
-        offset = int((template.item.get("ordinals") or {}).get("start") or 0)
+    # The training operator writes replica types in lower case.
+    small = template.owner.kind.endswith("Job") and isinstance(template.path[-2], str)
+    matched = template.matched.lower() if small else template.matched
+    labels = {k: v.replace("*", matched) for k, v in rule.labels.items()}
+    if template.owner.known and template.owner.known.has_selector:
+        labels |= _selected(template)
     return GangRole(
         name=_role_name(template),
-        instances=instances,
+        instances=_count(template),
         labels=labels,
         index=tuple(parts),
-        offset=offset,
+        offset=_offset(template),
     )
 
 
@@ -253,52 +284,46 @@ def _count(template: Template) -> int:
     """How many Pods of a template are in one gang."""
     rule = template.rule
     assert rule is not None
-    if template.owner.kind == "LeaderWorkerSet":
-        size = _number(template.item, "size")
-        return (
-            size - 1
-            if _is_worker(template) and _has_leader(template)
-            else (size if _is_worker(template) else 1)
-        )
-    return math.prod(_number(template.item, path) for path in rule.count)
+    counts = [_number(template, path) for path in rule.count]
+    if rule.completions:
+        counts[-1] = min(counts[-1], _number(template, rule.completions, math.inf))
+    return int(math.prod(counts)) - (_offset(template) if rule.is_rest else 0)
 
 
-def _is_worker(template: Template) -> bool:
-    return template.path[-1] == "workerTemplate"
-
-
-def _has_leader(template: Template) -> bool:
-    return bool(template.item.get("leaderTemplate"))
+def _offset(template: Template) -> int:
+    """What is subtracted from a Pod's number."""
+    path = template.rule.offset if template.rule else ""
+    value = _at(template, path) if path else None
+    return value if isinstance(value, int) else int(bool(value))
 
 
 def _same(template: Template) -> Sequence[str]:
     known = template.owner.known
-    if template.owner.kind == "StatefulSet":
-        return list(_match_labels(template))
-    return known.same if known else ()
+    if known is None:
+        return ()
+    return list(_selected(template)) if known.has_selector else known.same
 
 
-def _match_labels(template: Template) -> dict[str, str]:
-    return _selected(template.item)
-
-
-def _selected(spec: Mapping[str, Any]) -> dict[str, str]:
-    selector = spec.get("selector")
-    labels = (selector.get("matchLabels") if isinstance(selector, Mapping) else None) or {}
+def _selected(template: Template) -> dict[str, str]:
+    labels = mapping_at(template.owner.data, ("spec", "selector", "matchLabels"))
     return {str(k): str(v) for k, v in labels.items()}
 
 
-def _label_value(template: Template) -> str:
-    # The training operator writes replica types in lower case.
-    small = template.owner.kind.endswith("Job") and isinstance(template.path[-2], str)
-    return template.matched.lower() if small else template.matched
+def _at(template: Template, path: str) -> Any:
+    """The value at a rule's path; None if there is none."""
+    start = template.owner.data if path.startswith("/") else template.item
+    *steps, last = path.removeprefix("/").split(".")
+    return mapping_at(start, tuple(steps)).get(last)
 
 
-def _number(item: Mapping[str, Any], path: str) -> int:
-    value: Any = item
-    for step in path.split("."):
-        value = value.get(step) if isinstance(value, Mapping) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else 1
+def _number(template: Template, path: str, default: float = 1) -> float:
+    value = _at(template, path)
+    if value is None:
+        return default
+    if not isinstance(value, int) or isinstance(value, bool):
+        name = path.rpartition(".")[2]
+        raise _NoBarrierError(f"{name} is '{value}', not a number", "inject the final manifest")
+    return value
 
 
 def _label(key: str) -> str:

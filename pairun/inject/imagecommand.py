@@ -14,9 +14,9 @@ from pairun.base.foreignjson import parse_json
 from pairun.base.paths import pai_dir
 from pairun.contract.loading import load_module
 from pairun.contract.sources import built_in_modules
-from pairun.errors import PairunError, Problem
+from pairun.errors import PairunError
 from pairun.host.context import HostContext
-from pairun.inject.commands import ImageCommand
+from pairun.inject.options import ImageCommand
 from pairun.module import Failure, Secret
 from pairun.secrets.vault import Vault
 
@@ -35,25 +35,17 @@ class Registries:
 
     Args:
         env: names proxies, authorities and Docker's folder.
-        vault: takes the logins.
-        auth: a file in the format of ``~/.docker/config.json``; None uses that file.
     """
 
-    def __init__(self, env: Mapping[str, str], vault: Vault, auth: str | None) -> None:
+    def __init__(self, env: Mapping[str, str], vault: Vault) -> None:
         self._env = env
         self._vault = vault
-        self._path = auth or os.path.join(
-            env.get("DOCKER_CONFIG") or os.path.expanduser("~/.docker"), "config.json"
-        )
-        self._must_exist = auth is not None
+        folder = env.get("DOCKER_CONFIG") or os.path.expanduser("~/.docker")
+        self._path = os.path.join(folder, "config.json")
         self._answers: dict[tuple[str, ...], ImageCommand] = {}
 
     def ask(self, image: str, architectures: Sequence[str] = ()) -> ImageCommand:
         """Ask for the command of an image.
-
-        Args:
-            image: its name.
-            architectures: of the nodes that may run it; empty means any.
 
         Raises:
             PairunError: the image's name is invalid, or the registry does not answer.
@@ -71,7 +63,7 @@ class Registries:
         try:
             reference = reference_file.parse_reference(image)
         except ValueError as e:
-            raise PairunError(Problem("PR821", f"'{image}' is not an image: {e}")) from e
+            raise PairunError.of("PR821", f"'{image}' is not an image: {e}") from e
         ctx = HostContext(self._env, pai_dir())
         login = self._login(reference.registry)
         conversation = registry_file.Conversation(ctx, reference, login, ctx.now() + ASK_S)
@@ -81,7 +73,7 @@ class Registries:
             way = "give the command with --entrypoint COMMAND"
             hint = f"{way}; {e.hint}" if e.hint else way
             message = f"the command of {image} is unknown: {e.message}"
-            raise PairunError(Problem("PR821", message, hint=hint)) from e
+            raise PairunError.of("PR821", message, hint=hint) from e
         name = image.partition("@")[0].strip()
         return ImageCommand(entrypoint, cmd, f"{name}@{digest}")
 
@@ -106,13 +98,11 @@ class Registries:
             with open(self._path, "rb") as f:
                 config = parse_json(f.read(_MAX_BYTES))
         except FileNotFoundError:
-            if self._must_exist:
-                raise PairunError(Problem("PR108", f"{self._path} does not exist")) from None
             return {}
         except (OSError, ValueError) as e:
             # A parser's message may quote a login.
-            raise PairunError(
-                Problem("PR108", f"{self._path} cannot be read: {type(e).__name__}")
+            raise PairunError.of(
+                "PR108", f"{self._path} cannot be read: {type(e).__name__}"
             ) from None
         return config if isinstance(config, dict) else {}
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from typing import Any
+from collections.abc import Sequence as Items
+from typing import Any, NamedTuple
 
 from pairun.base.paths import DEFAULT_PAI_DIR
-from pairun.errors import Problems, Source
-from pairun.inject.beside import add_beside, keys_in, without_beside
-from pairun.inject.commands import command_of
+from pairun.errors import Place, Problems, Source
+from pairun.inject.beside import add_beside, is_added, keys_in, without_beside
+from pairun.inject.commands import command_of, main_container
 from pairun.inject.features import Features
-from pairun.inject.hazards import check_pod, holds_none, left_out
-from pairun.inject.maincontainer import main_container
-from pairun.inject.options import Options
+from pairun.inject.hazards import check_pod, left_out
+from pairun.inject.options import ANNOTATED, Options
 from pairun.inject.podspec import (
     PROGRAM,
+    SCHEDULING_GROUP,
     SEPARATOR,
     VOLUME,
     PodEdit,
@@ -24,63 +26,239 @@ from pairun.inject.podspec import (
 )
 from pairun.inject.removal import remove
 from pairun.inject.splices import Splices
-from pairun.inject.templates import Template, owners_in, templates_of
-from pairun.inject.tree import Mapping, Part, Sequence, Tree, target
+from pairun.inject.templates import Owner, Template, mapping_at, owners_in, templates_of
+from pairun.inject.tree import Mapping, Part, Sequence, Tree, mappings_in, name_of, target
 from pairun.inject.treereading import read_tree
 
 GRACE = "PAIRUN_GRACE"
 TERMINATION = "PAIRUN_TERMINATION_LOG"
 
 
-def inject(source: Source, options: Options, problems: Problems) -> str:
-    """Put pairun into every Pod template of a manifest.
+class Injection(NamedTuple):
+    """The manifests with pairun in them.
+
+    Attributes:
+        texts: of the manifests; unchanged if there is an error.
+        summary: a line for each object: what it got, or why it is left alone.
+    """
+
+    texts: list[str]
+    summary: list[str]
+
+
+class _Left(NamedTuple):
+    """Why an object or a template is left alone; without an id, because the user wants that."""
+
+    label: str
+    why: str
+    place: Place | None = None
+    id: str = ""
+    hint: str | None = None
+
+
+def inject(sources: Items[Source], options: Options, problems: Problems) -> Injection:
+    """Put pairun into the Pod templates of manifests.
 
     It replaces what an earlier injection added: injecting twice gives the same as injecting once.
 
-    Args:
-        source: the manifest.
-        options: the command's options.
-        problems: takes errors and warnings.
-
-    Returns:
-        The manifest; unchanged if there is an error.
-
     Raises:
-        PairunError: the manifest cannot be read.
+        PairunError: a manifest cannot be read.
     """
-    tree = read_tree(source)
-    cleaned = remove(tree)
-    if cleaned != source.text:
-        tree = read_tree(Source(source.file, source.layer, cleaned))
-    splices = Splices(tree)
-    features = Features(options, keys_in(read_tree(source)), problems)
-    edited: list[Mapping] = []
-    for templates in _templates(tree, problems):
-        for template in templates:
-            _inject_template(splices, template, templates, options, features, edited, problems)
-    if options.barrier and edited and not features.gangs and not problems.errors:
-        problems.error("PR824", f"{source.file} has no gang whose Pods could wait for each other")
-    where = "standard input" if source.file == "-" else source.file
-    if not edited and not problems.errors:
-        problems.error(
-            "PR820",
-            f"no Pod template found in {where}",
-            hint=_JOB if _is_job(tree) else None,
-        )
-    if problems.errors:
-        return source.text
-    add_beside(splices, tree, features.objects)
-    made = splices.apply()
-    check_edits(tree, made, edited, problems)
-    return source.text if problems.errors else made
+    files = [_File(source, options, problems) for source in sources]
+    texts = [file.inject() for file in files]
+    lefts = [left for file in files for left in file.left]
+    is_asked = any(not left.id for left in lefts)
+    if not is_asked and not any(file.edited for file in files) and not problems.errors:
+        reasons = [left for left in lefts if left.hint or left.id == "PR827"]
+        for left in reasons:
+            problems.error(left.id, f"{left.label}: {left.why}", left.place, left.hint)
+        if not reasons:
+            where = ", ".join("standard input" if f.name == "-" else f.name for f in files)
+            hint = _JOB if any(_is_job(file.tree) for file in files) else None
+            problems.error("PR820", f"no Pod template found in {where}", hint=hint)
+    for name in options.unused():
+        problems.error("PR801", f"{name}: nothing in the manifest has this name")
+    made = [source.text for source in sources] if problems.errors else texts
+    return Injection(made, [line for file in files for line in file.summary])
+
+
+class _File:
+    """One manifest.
+
+    Attributes:
+        name: of the file.
+        tree: its documents, without an earlier injection.
+        edited: the specs and the main containers that were edited.
+        left: what is left alone.
+        summary: a line for each object.
+    """
+
+    def __init__(self, source: Source, options: Options, problems: Problems) -> None:
+        self._options, self._problems = options, problems
+        before = read_tree(source)
+        self.name = source.file
+        self.tree = before
+        cleaned = remove(before)
+        if cleaned != source.text:
+            self.tree = read_tree(Source(source.file, source.layer, cleaned))
+        self._splices = Splices(self.tree)
+        self._features = Features(options, keys_in(before), problems)
+        self.edited: list[Mapping] = []
+        self.left: list[_Left] = []
+        self.summary: list[str] = []
+
+    def inject(self) -> str:
+        """The text with pairun in it."""
+        for document in self.tree.documents:
+            for owner in _objects_in(document):
+                self._inject_object(owner)
+        features = self._features
+        if features.without and not features.gangs and not self._problems.errors:
+            why = f"{self.name} has no gang whose Pods could wait for each other"
+            self._problems.error("PR824", f"{why}: {features.without[0]}")
+        if self._problems.errors:
+            return self.tree.text
+        add_beside(self._splices, self.tree, features.objects)
+        made = self._splices.apply()
+        check_edits(self.tree, made, self.edited, self._problems)
+        return made
+
+    def _inject_object(self, owner: Owner) -> None:
+        templates = list(templates_of(owner))
+        whole = _left_object(owner, templates, self._options)
+        names: list[str] = []
+        notes: list[str] = []
+        lefts = [whole] if whole else []
+        for template in [] if whole else templates:
+            made = self._inject_template(template, templates)
+            if isinstance(made, _Left):
+                lefts.append(made)
+            elif made:
+                names.append(made[0])
+                notes += made[1:]
+        self.left += lefts
+        if names:
+            notes += [f"left alone: {each.label}, {each.why}" for each in lefts]
+            line = "; ".join([", ".join(names), *dict.fromkeys(notes)])
+            self.summary.append(f"injected    {owner.label}: {line}")
+        elif lefts:
+            line = "; ".join(dict.fromkeys(each.why for each in lefts))
+            self.summary.append(f"left alone  {owner.label}: {line}")
+
+    def _inject_template(self, template: Template, siblings: list[Template]) -> list[str] | _Left:
+        """Edit one template; returns its container and what else the summary says of it."""
+        options, problems = self._options, self._problems
+        if why := _not_chosen(template.owner, template.metadata, options):
+            return _Left(template.label, why)
+        if template.rule is None and (left := _left_template(template, options)):
+            return left
+        container = main_container(template, options, problems)
+        if container is None:
+            return []
+        if reason := left_out(template, container):
+            return _Left(template.label, reason, container.place, "PR827")
+        if template.spec in self.edited or container in self.edited:
+            message = f"{template.label} shares its text with another template, by an anchor"
+            problems.error("PR822", message, template.spec.place, "write both templates out")
+            return []
+        errors = len(problems.errors)
+        check_pod(template, container, problems)
+        group = options.of(options.pod_group, "--pod-group", *template.names)
+        if group and template.spec.get(SCHEDULING_GROUP):
+            problems.error(
+                "PR801",
+                f"{template.label} has its own {SCHEDULING_GROUP}, but --pod-group is '{group}'",
+                template.spec.place,
+                "remove one of them",
+            )
+        command = command_of(template, container, options, problems)
+        addition = self._features.addition(template, container, siblings)
+        if command is None or len(problems.errors) > errors:
+            return []
+        edit = PodEdit(self._splices, template.spec, container)
+        spec = template.spec
+        if command.written is None:
+            edit.extend(container, "command", [PROGRAM, SEPARATOR], first=True)
+        else:
+            edit.set(container, "command", [PROGRAM, SEPARATOR, *command.written])
+        if command.pinned:
+            edit.set(container, "image", command.pinned)
+        edit.add_env([*_environment(spec, container), *addition.env])
+        mounts = [{"name": VOLUME, "mountPath": DEFAULT_PAI_DIR}, *addition.mounts]
+        edit.extend(container, "volumeMounts", mounts)
+        edit.extend(spec, "volumes", [{"name": VOLUME, "emptyDir": {}}, *addition.volumes])
+        if addition.service_account:
+            edit.set(spec, "serviceAccountName", addition.service_account)
+        if group:
+            edit.set(spec, SCHEDULING_GROUP, {"podGroupName": group})
+        edit.finish(init_container(options, addition, spec, container))
+        self.edited += [spec, container]
+        role = f"{template.role} in " if len(siblings) > 1 else ""
+        unknown = [] if template.rule else ["pairun does not know what its controller does"]
+        return [f"{role}container {name_of(container) or 1}", *addition.notes, *unknown]
+
+
+def _objects_in(document: Part) -> Iterator[Owner]:
+    """The objects of a document: a List's items, and what has Pod templates in another object."""
+    owners = [o for o in owners_in(document) if not is_added(o.root)]
+    holders = [o for o in owners if any(templates_of(o)) or (o.known and o.root.get("spec"))]
+    starts, ids = sorted(h.root.start for h in holders), {id(h.root) for h in holders}
+    items = mappings_in(document.get("items")) if isinstance(document, Mapping) else []
+    tops = {id(item) for item in items} or {id(document)}
+    for owner in owners:
+        root = owner.root
+        has_inner = bisect_left(starts, root.end) > bisect_right(starts, root.start)
+        if id(root) in ids or (id(root) in tops and not has_inner):
+            yield owner
+
+
+ANNOTATION = "pairun.io/inject"
+
+
+def _not_chosen(owner: Owner, metadata: dict[str, Any], options: Options) -> str:
+    """Why the user does not want pairun in an object; empty if it is chosen."""
+    each = [mapping_at(m, ("annotations",)) for m in (metadata, owner.metadata)]
+    given = [str(annotations[ANNOTATION]) for annotations in each if ANNOTATION in annotations]
+    if given and given[0] == "false":
+        return f"{ANNOTATION} is false"
+    is_named = not options.only or f"{owner.kind}/{owner.name}" in options.only
+    if not is_named and given[:1] != ["true"]:
+        return f"{ANNOTATION} is not true"
+    return ""
+
+
+def _left_object(owner: Owner, templates: list[Template], options: Options) -> _Left | None:
+    """Why an object is left alone as a whole."""
+    known, place = owner.known, owner.root.place
+    name = f"{owner.kind}/{owner.name}"
+    if options.only and not {name, ANNOTATED} & {*options.only}:
+        return _Left(owner.label, "not named by --only")
+    options.used.add(f"--only {name}")
+    is_left = not templates or bool(known and known.refused)
+    if is_left and (why := _not_chosen(owner, {}, options)):
+        return _Left(owner.label, why)
+    if known and known.refused and not (known.is_optional and options.kind_template):
+        return _Left(owner.label, known.refused, place, "PR827")
+    if templates:
+        return None
+    if known and known.empty:
+        return _Left(owner.label, known.empty, place, "PR827")
+    return _Left(owner.label, "no Pod template", place, "PR820")
+
+
+def _left_template(template: Template, options: Options) -> _Left | None:
+    """Why a template of an unknown kind is left alone."""
+    path = ".".join(map(str, template.path))
+    if path in options.kind_template:
+        options.used.add(f"--kind-template {path}")
+        return None
+    why = f"pairun does not know what the controller of a {template.owner.kind} does with Pods"
+    hint = f"if it keeps init containers and the command: --kind-template {path}"
+    return _Left(template.label, why, template.spec.place, "PR820", hint)
 
 
 def uninject(source: Source, problems: Problems) -> str:
     """Remove pairun from a manifest.
-
-    Args:
-        source: the manifest.
-        problems: takes a warning if the file is a job and not a manifest.
 
     Raises:
         PairunError: the manifest cannot be read.
@@ -102,59 +280,6 @@ def _is_job(tree: Tree) -> bool:
     return isinstance(root, Mapping) and bool(root.own("taskRoles")) and not root.own("kind")
 
 
-def _templates(tree: Tree, problems: Problems) -> Iterator[list[Template]]:
-    """The templates of each object."""
-    for document in tree.documents:
-        for owner in owners_in(document):
-            templates = list(templates_of(owner))
-            if not templates and (why := holds_none(owner)):
-                problems.warning("PR820", f"{owner.kind} {owner.name}: {why}", owner.root.place)
-            yield templates
-
-
-def _inject_template(
-    splices: Splices,
-    template: Template,
-    siblings: list[Template],
-    options: Options,
-    features: Features,
-    edited: list[Mapping],
-    problems: Problems,
-) -> None:
-    """Edit one template; record its spec and its main container as edited."""
-    container = main_container(template, options.container, problems)
-    if container is None:
-        return
-    if why := left_out(template, container):
-        problems.warning("PR827", f"{template.label} is omitted: {why}", container.place)
-        return
-    if template.spec in edited or container in edited:
-        problems.error(
-            "PR822",
-            f"{template.label} shares its text with another template, by an anchor",
-            template.spec.place,
-            "write both templates out",
-        )
-        return
-    errors = len(problems.errors)
-    check_pod(template, container, problems)
-    command = command_of(template, container, options.entrypoint, options.ask, problems)
-    addition = features.addition(template, container, siblings)
-    if command is None or len(problems.errors) > errors:
-        return
-    edit = PodEdit(splices, template.spec, container)
-    edit.wrap([PROGRAM, SEPARATOR], command.written)
-    if command.pinned:
-        edit.pin(command.pinned)
-    edit.add_env([*_environment(template.spec, container), *addition.env])
-    edit.add_mounts([{"name": VOLUME, "mountPath": DEFAULT_PAI_DIR}, *addition.mounts])
-    edit.add_volumes([{"name": VOLUME, "emptyDir": {}}, *addition.volumes])
-    if addition.service_account:
-        edit.set_account(addition.service_account)
-    edit.finish(init_container(options, addition, template.spec, container, command.argv))
-    edited += [template.spec, container]
-
-
 def _environment(spec: Mapping, container: Mapping) -> list[dict[str, Any]]:
     """The variables that PID 1 needs."""
     made = [field("FC_POD_UID", "metadata.uid"), field("FC_POD_NAME", "metadata.name")]
@@ -167,62 +292,43 @@ def _environment(spec: Mapping, container: Mapping) -> list[dict[str, Any]]:
 
 Path = tuple[str | int, ...]
 
-_OF_SPEC = ("initContainers", "volumes", "serviceAccountName")
+_OF_SPEC = ("initContainers", "volumes", "serviceAccountName", SCHEDULING_GROUP)
 _OF_CONTAINER = ("command", "env", "volumeMounts", "image")
 
 
 def check_edits(tree: Tree, made: str, edited: list[Mapping], problems: Problems) -> None:
-    """Refuse an edit that changed more than the edited Pods: anchors may share text with others.
-
-    Args:
-        tree: the text before the edits.
-        made: the text after them.
-        edited: the specs and the main containers that were edited.
-        problems: takes an error.
-    """
+    """Refuse an edit that changed more than the edited Pods: anchors may share text with others."""
     ids = {id(part) for part in edited}
     after = read_tree(Source(tree.source.file, tree.source.layer, made))
     for before, now in zip(tree.documents, without_beside(after), strict=False):
-        allowed = frozenset(_paths(before, ids, ()))
-        for path in _differences(before.plain(), now, (), allowed):
-            problems.error(
-                "PR822",
+        if (path := _changed(before, now, ids, ())) is not None:
+            message = (
                 f"an anchor shares text of a Pod with {'.'.join(map(str, path))}, which must not "
-                "change",
-                before.place,
-                "write what the alias names where it is used",
+                "change"
             )
+            hint = "write what the alias names where it is used"
+            problems.error("PR822", message, before.place, hint)
             return
 
 
-def _paths(part: Part, edited: set[int], path: Path) -> Iterator[Path]:
-    """The paths that an edit may change."""
+def _changed(part: Part, now: Any, edited: set[int], path: Path) -> Path | None:
+    """The path of the first value that changed, except those that an edit may change; or None."""
     part = target(part)
-    if isinstance(part, Mapping):
-        if id(part) in edited:
-            for key in _OF_SPEC if part.get("containers") else _OF_CONTAINER:
-                yield (*path, key)
-        for key in part.plain():
-            child = part.get(key)
-            if child is not None:
-                yield from _paths(child, edited, (*path, key))
-    elif isinstance(part, Sequence):
-        for number, item in enumerate(part.items):
-            yield from _paths(item, edited, (*path, number))
-
-
-def _differences(a: Any, b: Any, path: Path, allowed: frozenset[Path]) -> Iterator[Path]:
-    if path in allowed:
-        return
-    if isinstance(a, dict) and isinstance(b, dict):
-        for key in dict.fromkeys((*a, *b)):
-            if key not in a or key not in b:
-                if (*path, key) not in allowed:
-                    yield (*path, key)
-            else:
-                yield from _differences(a[key], b[key], (*path, key), allowed)
-    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        for number, (x, y) in enumerate(zip(a, b, strict=True)):
-            yield from _differences(x, y, (*path, number), allowed)
-    elif a != b or type(a) is not type(b):
-        yield path
+    if isinstance(part, Mapping) and isinstance(now, dict):
+        keys = _OF_SPEC if part.get("containers") else _OF_CONTAINER
+        allowed = keys if id(part) in edited else ()
+        before = part.values()
+        for key in dict.fromkeys((*before, *now)):
+            if key in allowed:
+                continue
+            if key not in before or key not in now:
+                return (*path, key)
+            if (found := _changed(before[key], now[key], edited, (*path, key))) is not None:
+                return found
+        return None
+    if isinstance(part, Sequence) and isinstance(now, list) and len(part.items) == len(now):
+        children = enumerate(zip(part.items, now, strict=True))
+        each = (_changed(item, value, edited, (*path, n)) for n, (item, value) in children)
+        return next((found for found in each if found is not None), None)
+    before_now = part.plain()
+    return None if before_now == now and type(before_now) is type(now) else path

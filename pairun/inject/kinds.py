@@ -1,16 +1,35 @@
-"""The table of workload kinds, for the search for templates and gangs.
+"""The table of workload kinds: where their Pod templates are, and what their controllers do.
 
 Sources: the types and controllers of Kubernetes 1.36, JobSet v1alpha2, training-operator 1.9,
-mpi-operator v2beta1, Volcano v1alpha1, KubeRay v1, LeaderWorkerSet v1, Trainer v1alpha1.
+mpi-operator v2beta1, Volcano v1alpha1, KubeRay v1, LeaderWorkerSet v1, Trainer v1alpha1, KServe
+0.15, Knative Serving 1.18, Argo Workflows 3.6, AIBrix 0.3.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
 import attrs
 
-INDEXED = "batch.kubernetes.io/job-completion-index"
-POD_NAME = "metadata.name"
-"""A source of an index: the number at the end of the Pod's name."""
+from pairun.kube.gang import GROUP_KEY, POD_NAME, RESTART_ATTEMPT
+from pairun.kube.labels import INDEXED
+
+
+class Need(NamedTuple):
+    """What a barrier needs of a template's object.
+
+    Attributes:
+        path: of a field, from the matched item.
+        value: its only good value.
+        why: the reason without it.
+        is_default: whether a missing field means this value.
+    """
+
+    path: str
+    value: str
+    why: str
+    is_default: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -20,21 +39,32 @@ class RoleRule:
     Attributes:
         template: the path of the Pod template in the object; ``*`` matches any key or item.
         name: the role's name; ``*`` is what the path's ``*`` matched, or the item's ``name``.
-        count: paths, from the matched item, of the number of Pods; several are multiplied.
-        default: the number if a path has no value.
+        count: paths of the number of Pods, from the matched item; several are multiplied.
+        completions: the path of a Job's completions: no more Pods than these run.
         labels: labels of the role's Pods; ``*`` as in ``name``.
         index: labels or annotations whose values are a Pod's number; the earlier ones count in
             units of the later paths of ``count``. Empty: the Pods have no numbers.
-        offset: is subtracted from the number.
+        offset: the path of what is subtracted from the number; ``/`` starts at the object. What is
+            not a number counts as 1 if it is there.
+        is_rest: the offset is also subtracted from the count.
+        need: what its barrier needs.
+        commands: what the controller runs in a container without a command, by API version.
+        replaced: what the controller runs instead of the container's command.
+        no_command: why a template whose container has no command is left alone.
     """
 
     template: str
     name: str
-    count: tuple[str, ...] = ()
-    default: int = 1
-    labels: dict[str, str] = attrs.field(factory=dict)
-    index: tuple[str, ...] = ()
-    offset: int = 0
+    count: Sequence[str] = ()
+    completions: str = ""
+    labels: Mapping[str, str] = attrs.field(factory=dict)
+    index: Sequence[str] = ()
+    offset: str = ""
+    is_rest: bool = False
+    need: Need | None = None
+    commands: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
+    replaced: str = ""
+    no_command: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -43,202 +73,218 @@ class Kind:
 
     Attributes:
         name: the kind.
-        groups: its API groups; empty means any.
+        group: its API group.
         roles: its templates.
         same: labels whose values all Pods of a gang share.
-        containers: the container name that its controller requires.
+        has_selector: the labels of ``spec.selector`` are on all its Pods, too.
+        container: the container name that its controller requires.
         first_is_main: its controller treats the first container as the main one.
         lone: why its Pods are no gang, or why the manifest does not give the gang's size.
-        replaces: what its controller runs instead of the container's command.
+        is_single: it has one Pod.
+        may_replace: when its controller replaces the command.
+        empty: why an object may have no Pod template.
+        refused: why pairun cannot work in it.
+        is_optional: ``--kind-template`` lifts the refusal.
     """
 
     name: str
-    groups: tuple[str, ...] = ()
-    roles: tuple[RoleRule, ...] = ()
-    same: tuple[str, ...] = ()
-    containers: str = ""
+    group: str
+    roles: Sequence[RoleRule] = ()
+    same: Sequence[str] = ()
+    has_selector: bool = False
+    container: str = ""
     first_is_main: bool = False
     lone: str = ""
-    replaces: str = ""
+    is_single: bool = False
+    may_replace: str = ""
+    empty: str = ""
+    refused: str = ""
+    is_optional: bool = False
 
 
 _TRAINING = "training.kubeflow.org"
 _JOBSET = "jobset.sigs.k8s.io"
 _LWS = "leaderworkerset.sigs.k8s.io"
+OVERWRITE = "ray.io/overwrite-container-cmd"
+"""The annotation with which KubeRay runs a container's own command."""
+RAY_GROUPS = ("headGroupSpec", "workerGroupSpecs")
+"""The fields that hold the templates of a Ray cluster, also in kinds that wrap one."""
+_NO_NUMBERS = "its Pods have no numbers"
+_ORDER = "its Pods start one by one, each when the one before it is ready"
+_SCALED = "its number of Pods changes while it runs, and they have no numbers"
+_EVERY_NODE = "it has a Pod for every node, however many there are"
+_TRAINJOB = "a TrainJob with trainer.command replaces this command, and PID 1 with it"
+_RUNTIME = "the command comes from the TrainJob, which would replace PID 1 with it"
+_SUBMITTER = "KubeRay submits the job only if the submitter has no command"
+_RAY = (
+    "KubeRay starts Ray in place of the container's command; with the annotation "
+    f"{OVERWRITE}: 'true' on the object, the command stays yours"
+)
+_RAY_LONE = "KubeRay gives its Pods no numbers, and adds an init container that waits for the head"
+_ARGO = "Argo starts each step's command under its own program, and its steps are no Pod templates"
+_KSERVE = (
+    "it has no initContainers: the API server would drop pairun-init, and the container would not "
+    "start"
+)
+_KNATIVE = (
+    "Knative takes init containers only with the feature flags kubernetes.podspec-init-containers "
+    "and kubernetes.podspec-fieldref; where they are on, name its template with --kind-template"
+)
+RAY_RULE = RoleRule(template="", name="worker", replaced=_RAY)
+"""A template of a Ray cluster in a kind that is not in the table."""
+_PODS = (RoleRule(template="spec.template", name="worker"),)
 
 
 def _kubeflow(kind: str, field: str, container: str) -> Kind:
     rule = RoleRule(
-        template=f"spec.{field}.*.template",
-        name="*",
-        count=("replicas",),
-        labels={f"{_TRAINING}/replica-type": "*"},
-        index=(f"{_TRAINING}/replica-index",),
-    )
-    return Kind(
-        name=kind,
-        groups=("kubeflow.org",),
-        roles=(rule,),
-        same=(f"{_TRAINING}/job-name",),
-        containers=container,
-    )
+        template=f"spec.{field}.*.template", name="*", count=("replicas",),
+        labels={f"{_TRAINING}/replica-type": "*"}, index=(f"{_TRAINING}/replica-index",),
+    )  # fmt: skip
+    same = (f"{_TRAINING}/job-name",)
+    return Kind(name=kind, group="kubeflow.org", roles=(rule,), same=same, container=container)
 
 
-def _jobset(kind: str, group: str, root: str) -> Kind:
+def _jobset(kind: str, group: str, root: str, no_command: str = "") -> Kind:
     rule = RoleRule(
-        template=f"{root}replicatedJobs.*.template.spec.template",
-        name="*",
-        count=("replicas", "template.spec.parallelism"),
-        labels={f"{_JOBSET}/replicatedjob-name": "*"},
-        index=(f"{_JOBSET}/job-index", INDEXED),
-    )
-    return Kind(
-        name=kind,
-        groups=(group,),
-        roles=(rule,),
-        same=(f"{_JOBSET}/jobset-name", f"{_JOBSET}/restart-attempt"),
-    )
+        template=f"{root}replicatedJobs.*.template.spec.template", name="*",
+        count=("replicas", "template.spec.parallelism"), completions="template.spec.completions",
+        labels={f"{_JOBSET}/replicatedjob-name": "*"}, index=(f"{_JOBSET}/job-index", INDEXED),
+        need=Need("template.spec.completionMode", "Indexed", _NO_NUMBERS, is_default=True),
+        no_command=no_command,
+    )  # fmt: skip
+    same = (f"{_JOBSET}/jobset-name", RESTART_ATTEMPT)
+    return Kind(name=kind, group=group, roles=(rule,), same=same)
 
 
-def _ray(kind: str, root: str) -> Kind:
-    return Kind(
-        name=kind,
-        groups=("ray.io",),
-        roles=(
-            RoleRule(
-                template=f"{root}headGroupSpec.template",
-                name="head",
-                labels={"ray.io/node-type": "head"},
-            ),
-            RoleRule(
-                template=f"{root}workerGroupSpecs.*.template",
-                name="*",
-                count=("replicas", "numOfHosts"),
-                labels={"ray.io/node-type": "worker", "ray.io/group": "*"},
-            ),
+def _runtime(kind: str) -> Kind:
+    made = _jobset(kind, "trainer.kubeflow.org", "spec.template.spec.", _RUNTIME)
+    lone = "a TrainJob sets the number of Pods of its runtime"
+    return attrs.evolve(made, lone=lone, may_replace=_TRAINJOB)
+
+
+def _ray(kind: str, root: str, submitter: str = "", group: str = "ray.io") -> Kind:
+    roles = [
+        RoleRule(
+            template=f"{root}headGroupSpec.template", name="head", replaced=_RAY,
+            labels={"ray.io/node-type": "head"},
         ),
-        same=("ray.io/cluster",),
-        first_is_main=True,
-        lone="KubeRay gives its Pods no numbers, and an init container of its own waits for the head",
-        replaces="KubeRay starts Ray in place of the container's command",
-    )
+        RoleRule(
+            template=f"{root}workerGroupSpecs.*.template", name="*", replaced=_RAY,
+            count=("replicas", "numOfHosts"),
+            labels={"ray.io/node-type": "worker", "ray.io/group": "*"},
+        ),
+    ]  # fmt: skip
+    if submitter:
+        roles.append(RoleRule(template=submitter, name="submitter", no_command=_SUBMITTER))
+    return Kind(
+        name=kind, group=group, roles=roles, same=("ray.io/cluster",), first_is_main=True,
+        lone=_RAY_LONE, empty="it runs on a cluster that exists: inject that RayCluster",
+    )  # fmt: skip
 
 
-def _volcano(name: str, root: str) -> Kind:
+def _volcano(name: str, group: str, root: str) -> Kind:
     rule = RoleRule(
-        template=f"{root}tasks.*.template",
-        name="*",
-        count=("replicas",),
-        labels={"volcano.sh/task-spec": "*"},
-        index=(POD_NAME,),
-    )
+        template=f"{root}tasks.*.template", name="*", count=("replicas",),
+        labels={"volcano.sh/task-spec": "*"}, index=(POD_NAME,),
+    )  # fmt: skip
     same = ("volcano.sh/job-name", "volcano.sh/job-version")
-    return Kind(name=name, groups=("batch.volcano.sh", "flow.volcano.sh"), roles=(rule,), same=same)
+    return Kind(name=name, group=f"{group}.volcano.sh", roles=(rule,), same=same)
 
 
 def _job(name: str, root: str) -> Kind:
     rule = RoleRule(
-        template=f"{root}template", name="worker", count=("parallelism",), index=(INDEXED,)
-    )
-    return Kind(
-        name=name,
-        groups=("batch",),
-        roles=(rule,),
-        same=("batch.kubernetes.io/job-name", "job-name"),
-    )
+        template=f"{root}template", name="worker", count=("parallelism",), index=(INDEXED,),
+        completions="completions", need=Need("completionMode", "Indexed", _NO_NUMBERS),
+    )  # fmt: skip
+    same = ("batch.kubernetes.io/job-name", "job-name")
+    return Kind(name=name, group="batch", roles=(rule,), same=same)
 
 
-_SCALED = "its number of Pods changes while it runs, and they have no numbers"
+_MPI = (
+    RoleRule(
+        template="spec.mpiReplicaSpecs.Launcher.template", name="launcher",
+        labels={f"{_TRAINING}/job-role": "launcher"},
+    ),
+    RoleRule(
+        template="spec.mpiReplicaSpecs.Worker.template", name="worker", count=("replicas",),
+        labels={f"{_TRAINING}/job-role": "worker"}, index=(f"{_TRAINING}/replica-index",),
+        offset="/spec.runLauncherAsWorker",  # the launcher is then number 0
+        commands={"v2beta1": ("/usr/sbin/sshd", "-De"), "v1": ("sleep", "365d")},
+    ),
+)  # fmt: skip
+_GROUP = (
+    RoleRule(
+        template="spec.leaderWorkerTemplate.leaderTemplate", name="leader",
+        labels={f"{_LWS}/worker-index": "0"},
+    ),
+    RoleRule(
+        template="spec.leaderWorkerTemplate.workerTemplate", name="worker", count=("size",),
+        index=(f"{_LWS}/worker-index",), offset="leaderTemplate", is_rest=True,
+    ),
+)  # fmt: skip
+_GROUPS = tuple(
+    RoleRule(template=f"spec.roles.*.spec.leaderWorkerTemplate.{part}Template", name="*")
+    for part in ("leader", "worker")
+)
+_ORDERED = RoleRule(
+    template="spec.template", name="worker", count=("replicas",), index=(POD_NAME,),
+    offset="ordinals.start", need=Need("podManagementPolicy", "Parallel", _ORDER),
+)  # fmt: skip
 
 KINDS = (
-    Kind(name="Pod", groups=("",), roles=(RoleRule(template="", name="worker"),),
-         lone="a Pod is alone"),
+    Kind(name="Pod", group="", roles=(RoleRule(template="", name="worker"),), is_single=True),
+    Kind(name="Notebook", group="kubeflow.org", roles=_PODS, is_single=True),
     _job("Job", "spec."),
     _job("CronJob", "spec.jobTemplate.spec."),
+    Kind(name="StatefulSet", group="apps", roles=(_ORDERED,), has_selector=True),
+    Kind(name="Deployment", group="apps", roles=_PODS, lone=_SCALED),
+    Kind(name="ReplicaSet", group="apps", roles=_PODS, lone=_SCALED),
+    Kind(name="ReplicationController", group="", roles=_PODS, lone=_SCALED),
+    Kind(name="DaemonSet", group="apps", roles=_PODS, lone=_EVERY_NODE),
+    Kind(name="Rollout", group="argoproj.io", roles=_PODS, lone=_SCALED),
     _jobset("JobSet", "jobset.x-k8s.io", "spec."),
-    attrs.evolve(
-        _jobset("TrainingRuntime", "trainer.kubeflow.org", "spec.template.spec."),
-        lone="a TrainJob sets the number of Pods of its runtime",
-    ),
-    attrs.evolve(
-        _jobset("ClusterTrainingRuntime", "trainer.kubeflow.org", "spec.template.spec."),
-        lone="a TrainJob sets the number of Pods of its runtime",
-    ),
+    _runtime("TrainingRuntime"),
+    _runtime("ClusterTrainingRuntime"),
+    Kind(name="TrainJob", group="trainer.kubeflow.org",
+         refused="a TrainJob holds no Pod template: inject the runtime that runtimeRef names"),
     _kubeflow("PyTorchJob", "pytorchReplicaSpecs", "pytorch"),
     _kubeflow("TFJob", "tfReplicaSpecs", "tensorflow"),
     _kubeflow("XGBoostJob", "xgbReplicaSpecs", "xgboost"),
     _kubeflow("JAXJob", "jaxReplicaSpecs", "jax"),
     _kubeflow("PaddleJob", "paddleReplicaSpecs", "paddle"),
-    Kind(
-        name="MPIJob",
-        groups=("kubeflow.org",),
-        roles=(
-            RoleRule(
-                template="spec.mpiReplicaSpecs.Launcher.template",
-                name="launcher",
-                labels={f"{_TRAINING}/job-role": "launcher"},
-            ),
-            RoleRule(
-                template="spec.mpiReplicaSpecs.Worker.template",
-                name="worker",
-                count=("replicas",),
-                labels={f"{_TRAINING}/job-role": "worker"},
-                index=(f"{_TRAINING}/replica-index",),
-            ),
-        ),
-        same=(f"{_TRAINING}/job-name",),
-        first_is_main=True,
-    ),
-    _volcano("Job", "spec."),
-    _volcano("CronJob", "spec.jobTemplate.spec."),
-    _volcano("JobTemplate", "spec."),
+    Kind(name="MPIJob", group="kubeflow.org", roles=_MPI, same=(f"{_TRAINING}/job-name",),
+         first_is_main=True),
+    _volcano("Job", "batch", "spec."),
+    _volcano("CronJob", "batch", "spec.jobTemplate.spec."),
+    _volcano("JobTemplate", "flow", "spec."),
     _ray("RayCluster", "spec."),
-    _ray("RayJob", "spec.rayClusterSpec."),
-    _ray("RayCronJob", "spec.jobTemplate.rayClusterSpec."),
+    _ray("RayJob", "spec.rayClusterSpec.", "spec.submitterPodTemplate"),
+    _ray("RayCronJob", "spec.jobTemplate.rayClusterSpec.", "spec.jobTemplate.submitterPodTemplate"),
     _ray("RayService", "spec.rayClusterConfig."),
-    Kind(
-        name="LeaderWorkerSet",
-        groups=("leaderworkerset.x-k8s.io",),
-        roles=(
-            RoleRule(
-                template="spec.leaderWorkerTemplate.leaderTemplate",
-                name="leader",
-                labels={f"{_LWS}/worker-index": "0"},
-            ),
-            RoleRule(
-                template="spec.leaderWorkerTemplate.workerTemplate",
-                name="worker",
-                index=(f"{_LWS}/worker-index",),
-            ),
-        ),
-        same=(f"{_LWS}/name", f"{_LWS}/group-index", f"{_LWS}/template-revision-hash"),
-    ),
-    Kind(
-        name="StatefulSet",
-        groups=("apps",),
-        roles=(
-            RoleRule(
-                template="spec.template", name="worker", count=("replicas",), index=(POD_NAME,)
-            ),
-        ),
-    ),
-    Kind(name="Deployment", groups=("apps",), lone=_SCALED),
-    Kind(name="ReplicaSet", groups=("apps",), lone=_SCALED),
-    Kind(name="DaemonSet", groups=("apps",), lone="it has a Pod for every node, however many there are"),
-    Kind(
-        name="Framework",
-        groups=("frameworkcontroller.microsoft.com",),
-        lone="FrameworkController's own barrier knows its gang: `pairun manifest --engine framework`",
-    ),
+    _ray("RayClusterFleet", "spec.template.spec.", group="orchestration.aibrix.ai"),
+    _ray("RayClusterReplicaSet", "spec.template.spec.", group="orchestration.aibrix.ai"),
+    Kind(name="LeaderWorkerSet", group="leaderworkerset.x-k8s.io", roles=_GROUP,
+         same=(f"{_LWS}/name", GROUP_KEY, f"{_LWS}/template-revision-hash")),
+    Kind(name="DisaggregatedSet", group="disaggregatedset.x-k8s.io", roles=_GROUPS,
+         lone="it makes LeaderWorkerSets, whose groups are the gangs"),
+    Kind(name="Framework", group="frameworkcontroller.microsoft.com",
+         roles=(RoleRule(template="spec.taskRoles.*.task.pod", name="*"),),
+         lone="FrameworkController's own barrier knows its gang: `pairun manifest --engine framework`"),
+    Kind(name="Workflow", group="argoproj.io", refused=_ARGO),
+    Kind(name="WorkflowTemplate", group="argoproj.io", refused=_ARGO),
+    Kind(name="ClusterWorkflowTemplate", group="argoproj.io", refused=_ARGO),
+    Kind(name="CronWorkflow", group="argoproj.io", refused=_ARGO),
+    Kind(name="ServingRuntime", group="serving.kserve.io", refused=_KSERVE),
+    Kind(name="ClusterServingRuntime", group="serving.kserve.io", refused=_KSERVE),
+    Kind(name="InferenceService", group="serving.kserve.io",
+         refused="KServe makes its Pods from a ServingRuntime and spec.predictor, no Pod template"),
+    Kind(name="Service", group="serving.knative.dev", refused=_KNATIVE, is_optional=True),
+    Kind(name="Configuration", group="serving.knative.dev", refused=_KNATIVE, is_optional=True),
+    Kind(name="Revision", group="serving.knative.dev", refused=_KNATIVE, is_optional=True),
 )  # fmt: skip
 
 
 def kind_of(api_version: str, name: str) -> Kind | None:
-    """The table's entry of a kind, or None.
-
-    Args:
-        api_version: such as ``batch/v1``.
-        name: of the kind.
-    """
+    """The table's entry of a kind, or None."""
     group = api_version.rpartition("/")[0]
-    return next((k for k in KINDS if k.name == name and group in k.groups), None)
+    return next((k for k in KINDS if k.name == name and k.group == group), None)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from pairun.base.foreignjson import parse_record
 from pairun.inject.beside import remove_beside
-from pairun.inject.maincontainer import containers_of
-from pairun.inject.podspec import INIT, PROGRAM, SEPARATOR, VOLUME
+from pairun.inject.podspec import INIT, PROGRAM, SCHEDULING_GROUP, SEPARATOR, VOLUME
 from pairun.inject.splices import Splices
 from pairun.inject.templates import owners_in, templates_of
-from pairun.inject.tree import Mapping, Part, Sequence, Tree, target
-from pairun.inject.variables import RECORD
+from pairun.inject.tree import Mapping, Part, Sequence, Tree, mappings_in, name_of, target
+from pairun.openpai.enginelayers import RECORD
 
 
 def remove(tree: Tree) -> str:
@@ -46,20 +45,21 @@ def _clean(splices: Splices, spec: Mapping) -> None:
     if record is None:
         return
     was: dict[str, str | None] = record["was"]
-    _clean_list(splices, spec, "initContainers", was, lambda item: _name(item) == INIT)
+    _clean_list(splices, spec, "initContainers", was, lambda item: name_of(item) == INIT)
     _clean_list(splices, spec, "volumes", was, _is_ours)
-    if "serviceAccountName" in was:
-        _restore(splices, spec, "serviceAccountName", was)
-    container = next((c for c in containers_of(spec) if _name(c) == record["container"]), None)
+    for key in ("serviceAccountName", SCHEDULING_GROUP):
+        _restore(splices, spec, key, was)
+    name = record["container"] or ""
+    containers = mappings_in(spec.get("containers"))
+    container = next((c for c in containers if name_of(c) == name), None)
     if container is None:
         return
     _clean_list(splices, container, "volumeMounts", was, _is_ours)
-    _clean_list(splices, container, "env", was, lambda item: _name(item) in record["env"])
-    if "image" in was:
-        _restore(splices, container, "image", was)
-    if "command" in was:
-        _restore(splices, container, "command", was)
-    elif (entry := container.own("command")) and isinstance(entry.value, Sequence):
+    _clean_list(splices, container, "env", was, lambda item: name_of(item) in record["env"])
+    _restore(splices, container, "image", was)
+    _restore(splices, container, "command", was)
+    entry = container.own("command")
+    if "command" not in was and entry and isinstance(entry.value, Sequence):
         words = entry.value.items
         if [w.plain() for w in words[:2]] == [PROGRAM, SEPARATOR]:
             splices.remove_items(entry.value, words[:2])
@@ -78,10 +78,11 @@ def _clean_list(
     value = target(entry.value)
     items = value.items if isinstance(value, Sequence) else []
     ours = [item for item in items if is_ours(item)]
+    is_flow = isinstance(value, Sequence) and value.flow
     text = was.get(key, "")
     if text:
         splices.replace(entry, text)
-    elif len(ours) == len(items) and (text is None or not _is_flow(value)):
+    elif len(ours) == len(items) and (text is None or not is_flow):
         splices.remove_entry(mapping, entry)
     elif key in was and text == "":
         splices.replace(entry, "")
@@ -89,13 +90,9 @@ def _clean_list(
         splices.remove_items(entry.value, ours)
 
 
-def _is_flow(part: Part) -> bool:
-    return isinstance(part, Sequence) and part.flow
-
-
 def _restore(splices: Splices, mapping: Mapping, key: str, was: dict[str, str | None]) -> None:
-    entry, text = mapping.own(key), was[key]
-    if entry is None:
+    entry, text = mapping.own(key), was.get(key)
+    if entry is None or key not in was:
         return
     if text is None:
         splices.remove_entry(mapping, entry)
@@ -104,21 +101,9 @@ def _restore(splices: Splices, mapping: Mapping, key: str, was: dict[str, str | 
 
 
 def _is_ours(item: Part) -> bool:
-    name = _name(item)
+    name = name_of(item)
     return name == VOLUME or name.startswith(f"{VOLUME}-")
 
 
-def _name(part: Part) -> str:
-    part = target(part)
-    name = part.get("name") if isinstance(part, Mapping) else None
-    return str(name.plain()) if name else ""
-
-
 def _named(part: Part | None, name: str) -> Mapping | None:
-    return next((i for i in _mappings(part) if _name(i) == name), None)
-
-
-def _mappings(part: Part | None) -> Iterator[Mapping]:
-    for item in part.items if isinstance(part, Sequence) else ():
-        if isinstance(item := target(item), Mapping):
-            yield item
+    return next((i for i in mappings_in(part) if name_of(i) == name), None)

@@ -9,12 +9,12 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from pairun.errors import PairunError, Problem, nearest
+from pairun.errors import PairunError, nearest
 from pairun.inject.tree import Mapping, Tree
 
 KIND = "ResourceList"
 API_VERSION = "config.kubernetes.io/v1"
-FLAGS = ("barrier", "ssh", "diagnose", "events", "remove")
+FLAGS = ("barrier", "events", "remove", "ssh", "diagnose")
 """Options without a value."""
 
 
@@ -28,12 +28,8 @@ def is_resource_list(tree: Tree) -> bool:
 def options_of(tree: Tree, names: Collection[str]) -> list[str]:
     """The options of a function's configuration, as on a command line.
 
-    ``spec`` has the long options in camel case: ``keySecret: mine`` is ``--key-secret mine``, a list
+    ``spec`` has the long options in camel case: ``podGroup: mine`` is ``--pod-group mine``, a list
     repeats the option, and a mapping gives pairs.
-
-    Args:
-        tree: the input.
-        names: the long options, without their dashes.
 
     Raises:
         PairunError: the configuration has another form.
@@ -48,12 +44,12 @@ def options_of(tree: Tree, names: Collection[str]) -> list[str]:
         if key not in keys and key != "<<":
             near = nearest(key, keys)
             hint = f"did you mean {near}?" if near else f"known: {', '.join(sorted(keys))}"
-            raise PairunError(Problem("PR801", f"spec.{key} is unknown", entry.key.place, hint))
+            raise PairunError.of("PR801", f"spec.{key} is unknown", entry.key.place, hint)
     try:
         return [word for key, value in data.items() for word in _words(key, value)]
     except ValueError as e:
         place = spec.place if spec else None
-        raise PairunError(Problem("PR801", f"functionConfig: {e}", place)) from e
+        raise PairunError.of("PR801", f"functionConfig: {e}", place) from e
 
 
 def _words(key: str, value: Any) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Items
 from typing import Any, NamedTuple
 
-from pairun.errors import PairunError, Problem
+from pairun.errors import PairunError
 from pairun.inject.emitting import as_block, as_json
 from pairun.inject.tree import Entry, Mapping, Part, Scalar, Sequence, Tree, after_blanks
 
@@ -22,11 +22,8 @@ class _Splice(NamedTuple):
 class Splices:
     """The changes of one text.
 
-    An addition is one or more whole lines in block style, or one element at the front in flow
-    style. So the removals of this class can restore the original text.
-
-    Args:
-        tree: the text.
+    An addition is one or more whole lines in block style, or one element in flow style. So the
+    removals of this class can restore the original text.
     """
 
     def __init__(self, tree: Tree) -> None:
@@ -52,13 +49,7 @@ class Splices:
     # --- additions ---
 
     def add_entry(self, mapping: Mapping, key: str, value: Any) -> None:
-        """Add an entry to a mapping.
-
-        Args:
-            mapping: the mapping.
-            key: a key that it does not have.
-            value: plain data.
-        """
+        """Add an entry to a mapping."""
         if mapping.flow:
             self._add_in_front(mapping, f"{as_json(key)}: {as_json(value)}", not mapping.entries)
             return
@@ -74,18 +65,19 @@ class Splices:
                 at = entry.key.start - len(indent)
                 self._splices.append(_Splice(at, at, 1000, text))
                 return
-        raise PairunError(
-            Problem("PR822", "there is no line after which an entry could be added", mapping.place)
+        raise PairunError.of(
+            "PR822", "there is no line after which an entry could be added", mapping.place
         )
 
     def add_item(self, sequence: Sequence, value: Any, *, first: bool = False) -> None:
         """Add an item to a list that has items or is in flow style.
 
         Args:
-            sequence: the list.
-            value: plain data.
             first: before all others; else after them, if the text allows it there.
         """
+        if sequence.flow and sequence.items and not first:
+            self.insert(sequence.items[-1].end, f", {as_json(value)}")
+            return
         if sequence.flow:
             self._add_in_front(sequence, as_json(value), not sequence.items)
             return
@@ -142,10 +134,11 @@ class Splices:
                     if sequence.flow
                     else self._dash(sequence, index + 1)
                 )
-            previous = next(
-                (p.end for p in reversed(sequence.items[:index]) if p not in items), None
-            )
-            self._remove(sequence.flow, start, item.end, previous, following)
+            kept = next((p.end for p in reversed(sequence.items[:index]) if p not in items), None)
+            if sequence.flow and kept is not None:
+                self.cut(sequence.items[index - 1].end, item.end)
+            else:
+                self._remove(sequence.flow, start, item.end, kept, following)
 
     def _remove(
         self, flow: bool, start: int, end: int, previous: int | None, following: int | None
@@ -175,7 +168,7 @@ class Splices:
 
     def _takes_line_after(self, part: Part) -> bool:
         """Whether adding a line after a part leaves its value unchanged."""
-        last = _last_scalar(part)
+        last = last_scalar(part)
         if last is None or not last.is_block:
             return True
         return not last.keeps and "\n" in self._text[last.end :]
@@ -210,7 +203,7 @@ class Splices:
         return after_blanks(self._text, before)
 
 
-def _last_scalar(part: Part) -> Scalar | None:
+def last_scalar(part: Part) -> Scalar | None:
     """The scalar that ends a part in block style; None if something else ends it."""
     while True:
         if isinstance(part, Mapping) and not part.flow and part.entries:

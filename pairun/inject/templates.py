@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from pairun.inject.kinds import Kind, RoleRule, kind_of
+from pairun.inject.kinds import RAY_GROUPS, RAY_RULE, Kind, RoleRule, kind_of
 from pairun.inject.tree import Mapping, Part, Sequence, target
 
 Path = tuple[str | int, ...]
@@ -29,6 +29,16 @@ class Owner(NamedTuple):
     name: str
     root: Mapping
     data: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        """The object in messages."""
+        return f"{self.kind} {self.name}" if self.name else self.kind
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The object's metadata."""
+        return mapping_at(self.data, ("metadata",))
 
 
 @attrs.frozen(kw_only=True)
@@ -56,13 +66,22 @@ class Template:
     def label(self) -> str:
         """The template in messages: its place and its object."""
         steps = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in self.path)
-        name = f" {self.owner.name}" if self.owner.name else ""
-        return f"{self.owner.kind}{name}{': ' + steps[1:] if steps else ''}"
+        return f"{self.owner.label}{': ' + steps[1:] if steps else ''}"
 
     @property
     def role(self) -> str:
         """The name of its role in the gang."""
         return self.rule.name.replace("*", self.matched.lower()) if self.rule else "worker"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names by which an option may name it: its role's and its object's."""
+        return self.matched, self.role, self.owner.name
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The metadata of the Pod template."""
+        return mapping_at(self.owner.data, (*self.path, "metadata"))
 
 
 def owners_in(document: Part) -> Iterator[Owner]:
@@ -121,20 +140,19 @@ def _template(owner: Owner, path: Path, spec: Mapping) -> Template:
             s not in ("*", p) for s, p in zip(steps, path, strict=True)
         ):
             continue
-        if "*" not in steps:
-            item = _at(owner.data, path[:-1])
-            return Template(
-                owner=owner, path=path, spec=spec, rule=rule, matched=rule.name, item=item
-            )
-        star = steps.index("*") + 1
-        item, step = _at(owner.data, path[:star]), path[star - 1]
-        names = (item.get("name"), item.get("groupName")) if isinstance(step, int) else (step,)
-        matched = next((str(n) for n in names if n is not None), str(step))
+        star = steps.index("*") + 1 if "*" in steps else len(path) - 1
+        item, matched = mapping_at(owner.data, path[:star]), rule.name
+        if "*" in steps:
+            step = path[star - 1]
+            names = (item.get("name"), item.get("groupName")) if isinstance(step, int) else ()
+            matched = next((str(n) for n in names if n is not None), str(step))
         return Template(owner=owner, path=path, spec=spec, rule=rule, matched=matched, item=item)
-    return Template(owner=owner, path=path, spec=spec, rule=None, matched="worker", item=owner.data)
+    ray = RAY_RULE if any(step in RAY_GROUPS for step in path) else None
+    return Template(owner=owner, path=path, spec=spec, rule=ray, matched="worker", item=owner.data)
 
 
-def _at(data: Any, path: Path) -> dict[str, Any]:
+def mapping_at(data: Any, path: Path) -> dict[str, Any]:
+    """The mapping at a path in plain data; empty if there is none."""
     for step in path:
         try:
             data = data[step]

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
+
+import attrs
 
 from pairun.base.foreignjson import parse_record
 from pairun.errors import Place, Source
 
 
+@attrs.define(eq=False)
 class Part:
     """A part of a document.
 
@@ -21,65 +24,53 @@ class Part:
         start: where its text starts; for a block collection, at its first key or dash.
         end: where its text ends; a collection in block style ends with its last part.
         place: of its first character, for messages.
-        aliased: whether an alias refers to it.
     """
 
-    __slots__ = ("aliased", "end", "place", "start")
-
-    def __init__(self, start: int, end: int, place: Place) -> None:
-        self.start, self.end, self.place = start, end, place
-        self.aliased = False
+    start: int
+    end: int
+    place: Place
 
     def plain(self) -> Any:
         """The value, without places."""
         raise NotImplementedError
 
 
+@attrs.define(eq=False)
 class Scalar(Part):
     """A scalar.
 
     Attributes:
-        value: its value.
         is_block: whether it is a block scalar (``|`` or ``>``).
         keeps: whether the block keeps the blank lines after it (``|+``).
     """
 
-    __slots__ = ("is_block", "keeps", "value")
-
-    def __init__(self, start: int, end: int, place: Place, value: Any) -> None:
-        super().__init__(start, end, place)
-        self.value = value
-        self.is_block = False
-        self.keeps = False
+    value: Any
+    is_block: bool = False
+    keeps: bool = False
 
     def plain(self) -> Any:
         """The value."""
         return self.value
 
 
-class Entry:
+class Entry(NamedTuple):
     """A key with its value."""
 
-    __slots__ = ("key", "value")
-
-    def __init__(self, key: Scalar, value: Part) -> None:
-        self.key, self.value = key, value
+    key: Scalar
+    value: Part
 
 
+@attrs.define(eq=False)
 class Mapping(Part):
     """A mapping.
 
     Attributes:
-        entries: in the order of the text, including merges (``<<``).
         flow: whether it is in flow style (braces).
+        entries: in the order of the text, including merges (``<<``).
     """
 
-    __slots__ = ("entries", "flow")
-
-    def __init__(self, start: int, end: int, place: Place, *, flow: bool) -> None:
-        super().__init__(start, end, place)
-        self.entries: list[Entry] = []
-        self.flow = flow
+    flow: bool
+    entries: list[Entry] = attrs.field(factory=list)
 
     def own(self, key: str) -> Entry | None:
         """The mapping's own entry, without merges; or None."""
@@ -87,58 +78,51 @@ class Mapping(Part):
 
     def get(self, key: str) -> Part | None:
         """The value of a key, including merged ones, with an alias resolved; or None."""
-        if (entry := self.own(key)) is not None:
-            return target(entry.value)
-        for merged in self._merged():
-            if (value := merged.get(key)) is not None:
-                return value
-        return None
+        return next((target(e.value) for e in self._all() if e.key.value == key), None)
 
-    def _merged(self) -> Iterator[Mapping]:
+    def _all(self) -> Iterator[Entry]:
+        """Its own entries, then the merged ones: of equal keys, the first counts."""
+        yield from (e for e in self.entries if e.key.value != "<<")
         for entry in self.entries:
             if entry.key.value == "<<":
                 value = target(entry.value)
                 for part in value.items if isinstance(value, Sequence) else [value]:
                     if isinstance(merged := target(part), Mapping):
-                        yield merged
+                        yield from merged._all()
 
     def plain(self) -> dict[str, Any]:
         """The value, with merges resolved."""
-        out = {str(e.key.value): e.value.plain() for e in self.entries if e.key.value != "<<"}
-        for merged in self._merged():
-            for key, value in merged.plain().items():
-                out.setdefault(key, value)
-        return out
+        return {key: value.plain() for key, value in self.values().items()}
+
+    def values(self) -> dict[str, Part]:
+        """The values of all keys, including merged ones."""
+        found: dict[str, Part] = {}
+        for entry in self._all():
+            found.setdefault(str(entry.key.value), entry.value)
+        return found
 
 
+@attrs.define(eq=False)
 class Sequence(Part):
     """A list.
 
     Attributes:
-        items: its items.
         flow: whether it is in flow style (brackets).
     """
 
-    __slots__ = ("flow", "items")
-
-    def __init__(self, start: int, end: int, place: Place, *, flow: bool) -> None:
-        super().__init__(start, end, place)
-        self.items: list[Part] = []
-        self.flow = flow
+    flow: bool
+    items: list[Part] = attrs.field(factory=list)
 
     def plain(self) -> list[Any]:
         """The value."""
         return [item.plain() for item in self.items]
 
 
+@attrs.define(eq=False)
 class Alias(Part):
     """An alias, and the part that it refers to."""
 
-    __slots__ = ("part",)
-
-    def __init__(self, start: int, end: int, place: Place, part: Part) -> None:
-        super().__init__(start, end, place)
-        self.part = part
+    part: Part
 
     def plain(self) -> Any:
         """The value of the part that it refers to."""
@@ -150,13 +134,7 @@ _NAMED = re.compile(r"(?:\s|#[^\n]*|[&!]\S*)*+")
 
 
 def after_blanks(text: str, at: int, *, named: bool = False) -> int:
-    """The position of the first character that is neither blank nor part of a comment.
-
-    Args:
-        text: the text.
-        at: where to start, outside of a comment.
-        named: also skip anchors and tags.
-    """
+    """The position of the first character that is neither blank nor part of a comment."""
     match = (_NAMED if named else _BLANKS).match(text, at)
     assert match is not None  # the expression also matches an empty text
     return match.end()
@@ -167,7 +145,20 @@ def target(part: Part) -> Part:
     return part.part if isinstance(part, Alias) else part
 
 
-class Tree:
+def mappings_in(part: Part | None) -> list[Mapping]:
+    """The mappings in a list, with aliases resolved; empty if the part is not a list."""
+    items = part.items if isinstance(part, Sequence) else []
+    return [item for item in map(target, items) if isinstance(item, Mapping)]
+
+
+def name_of(part: Part) -> str:
+    """The ``name`` in a mapping; empty if there is none."""
+    part = target(part)
+    name = part.get("name") if isinstance(part, Mapping) else None
+    return str(name.plain()) if name else ""
+
+
+class Tree(NamedTuple):
     """The documents of one text.
 
     Attributes:
@@ -175,9 +166,8 @@ class Tree:
         documents: the root of each document that is not empty.
     """
 
-    def __init__(self, source: Source, documents: list[Part]) -> None:
-        self.source = source
-        self.documents = documents
+    source: Source
+    documents: list[Part]
 
     @property
     def text(self) -> str:

@@ -18,7 +18,7 @@ from yaml.events import (
     ScalarEvent,
 )
 
-from pairun.errors import PairunError, Place, Problem, Source
+from pairun.errors import PairunError, Place, Source
 from pairun.inject.tree import Alias, Entry, Mapping, Part, Scalar, Sequence, Tree, after_blanks
 from pairun.playbook.document.scalars import CORE
 
@@ -52,14 +52,8 @@ _HELM = "a Helm template is not a manifest: inject the output of `helm template`
 
 
 def _refused(source: Source, what: str, place: Place | None) -> PairunError:
-    return PairunError(
-        Problem(
-            "PR101",
-            f"{source.file} is not YAML: {what}",
-            place,
-            _HELM if "{{" in source.text else None,
-        )
-    )
+    message = f"{source.file} is not YAML: {what}"
+    return PairunError.of("PR101", message, place, _HELM if "{{" in source.text else None)
 
 
 class _Reader:
@@ -100,9 +94,9 @@ class _Reader:
     def _begin(self, event: CollectionStartEvent) -> None:
         start, end, place = self._span(event)
         if len(self._open) >= MAX_DEPTH:
-            raise PairunError(Problem("PR104", f"nested more than {MAX_DEPTH} levels deep", place))
+            raise PairunError.of("PR104", f"nested more than {MAX_DEPTH} levels deep", place)
         kind = Mapping if isinstance(event, MappingStartEvent) else Sequence
-        part = kind(start, end, place, flow=bool(event.flow_style))
+        part = kind(start, end, place, bool(event.flow_style))
         # An anchor is defined only after its collection ends, so that nothing contains itself.
         self._open.append((part, []))
         if event.anchor:
@@ -114,13 +108,17 @@ class _Reader:
             self._anchors[event.anchor] = part
 
     def _fill(self, part: Part, children: list[Part], event: Event) -> None:
+        seen: set[Any] = set()
         if isinstance(part, Mapping):
             for key, value in zip(children[::2], children[1::2], strict=True):
                 if not isinstance(key, Scalar):
                     hint = _HELM if "{{" in self._source.text else None
-                    raise PairunError(Problem("PR107", "a key must be text", key.place, hint))
+                    raise PairunError.of("PR107", "a key must be text", key.place, hint)
+                if key.value in seen and key.value != "<<":
+                    message = f"the key '{key.value}' is given twice"
+                    raise PairunError.of("PR106", message, key.place)
+                seen.add(key.value)
                 part.entries.append(Entry(key, value))
-            self._check_keys(part)
         elif isinstance(part, Sequence):
             part.items = children
         if isinstance(part, Mapping | Sequence):
@@ -134,16 +132,6 @@ class _Reader:
                 else:
                     # If the list has an anchor, the event starts there.
                     part.start = after_blanks(self._source.text, part.start, named=True)
-
-    def _check_keys(self, part: Mapping) -> None:
-        seen: set[Any] = set()
-        for entry in part.entries:
-            name = entry.key.value
-            if name in seen and name != "<<":
-                raise PairunError(
-                    Problem("PR106", f"the key '{name}' is given twice", entry.key.place)
-                )
-            seen.add(name)
 
     def _scalar(self, event: ScalarEvent) -> Scalar:
         start, end, place = self._span(event)
@@ -163,8 +151,7 @@ class _Reader:
         part = self._anchors.get(event.anchor or "")
         if part is None or any(part is open_ for open_, _ in self._open):
             what = "contains itself" if part else "is not anchored"
-            raise PairunError(Problem("PR101", f"the alias {what}", place))
-        part.aliased = True
+            raise PairunError.of("PR101", f"the alias {what}", place)
         return Alias(start, end, place, part)
 
     def _close(self, event: Event, part: Part) -> None:
@@ -180,8 +167,8 @@ class _Reader:
         size = 1 + sum(self._sizes[id(child)] for child in children)
         self._sizes[id(part)] = size
         if size > MAX_VALUES:
-            raise PairunError(
-                Problem("PR105", f"the aliases expand to more than {MAX_VALUES} values", part.place)
+            raise PairunError.of(
+                "PR105", f"the aliases expand to more than {MAX_VALUES} values", part.place
             )
         (self._open[-1][1] if self._open else self._roots).append(part)
 

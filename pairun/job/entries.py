@@ -5,8 +5,7 @@ from __future__ import annotations
 from pairun.errors import Place, Problems, did_you_mean
 from pairun.job.model import RUNTIME_PLUGIN, PluginEntry, Prerequisite
 from pairun.plan import FailurePolicy
-from pairun.playbook.document.nodes import elements, text
-from pairun.playbook.document.reading import Node
+from pairun.playbook.document.reading import Node, elements, text
 from pairun.playbook.document.scalars import js_text
 
 _PLUGIN_KEYS = ("plugin", "parameters", "taskroles", "failurePolicy", "hook")
@@ -31,12 +30,8 @@ def read_prerequisites(document: Node, problems: Problems) -> tuple[Prerequisite
         if entry.plugin == "cmd":
             check_callbacks(node, problems)
         if first := prerequisites.get((type_, name)):
-            problems.error(
-                "PR508",
-                f"two prerequisites of type {type_} are named '{name}'",
-                node.place,
-                also=[("the first one", first.node.place)],
-            )
+            message = f"two prerequisites of type {type_} are named '{name}'"
+            problems.error("PR508", message, node.place, also=[("the first one", first.node.place)])
         else:
             prerequisites[type_, name] = entry
     return tuple(prerequisites.values())
@@ -51,12 +46,8 @@ def _prerequisite_plugin(node: Node, problems: Problems) -> str | None:
         return None
     name = plugin.value[len(RUNTIME_PLUGIN) + 1 :]
     if not name:
-        problems.error(
-            "PR503",
-            f"'{plugin.value}' is not the name of a plugin",
-            plugin.place,
-            f"for example {RUNTIME_PLUGIN}.cmd",
-        )
+        message = f"'{plugin.value}' is not the name of a plugin"
+        problems.error("PR503", message, plugin.place, f"for example {RUNTIME_PLUGIN}.cmd")
     return name or None
 
 
@@ -83,11 +74,8 @@ def check_requirements(prerequisites: tuple[Prerequisite, ...], problems: Proble
             elif required in path:
                 chain = [*path]
                 circle = [*chain[chain.index(required) :], required]
-                problems.error(
-                    "PR506",
-                    f"prerequisites require each other: {' -> '.join(circle)}",
-                    _require_place(by_name[name], required),
-                )
+                message = f"prerequisites require each other: {' -> '.join(circle)}"
+                problems.error("PR506", message, _require_place(by_name[name], required))
             elif required not in done:
                 path[required] = iter(by_name[required].requires)
 
@@ -105,9 +93,7 @@ def read_plugins(
     OpenPAI's REST server does not check them, and the original runtime crashes on invalid ones.
 
     Args:
-        document: the job file.
         role_names: the raw and sanitised names of the roles, for filters.
-        problems: takes errors and warnings.
     """
     extras = document.get("extras")
     listed = extras.get(RUNTIME_PLUGIN) if extras else None
@@ -125,12 +111,8 @@ def _read_plugin(item: Node, role_names: frozenset[str], problems: Problems) -> 
         return None
     for key, child in item.items():
         if key not in _PLUGIN_KEYS:
-            problems.warning(
-                "PR502",
-                f"unknown key '{key}' in a plugin's item has no effect",
-                child.key,
-                did_you_mean(key, _PLUGIN_KEYS),
-            )
+            message = f"unknown key '{key}' in a plugin's item has no effect"
+            problems.warning("PR502", message, child.key, did_you_mean(key, _PLUGIN_KEYS))
     _check_hook(item, problems)
     roles = _read_filter(item, role_names, problems)
     policy = _failure_policy(item, problems)
@@ -147,11 +129,7 @@ def _read_plugin(item: Node, role_names: frozenset[str], problems: Problems) -> 
     if plugin.value == "cmd" and parameters is not None:
         check_callbacks(parameters, problems)
     return PluginEntry(
-        plugin=plugin.value,
-        roles=roles,
-        failure_policy=policy,
-        parameters=parameters,
-        node=item,
+        plugin=plugin.value, roles=roles, failure_policy=policy, parameters=parameters, node=item
     )
 
 
@@ -169,12 +147,8 @@ def _read_filter(
         names.append(name)
         # OpenPAI runs such jobs, and applies the item to no role.
         if name not in role_names:
-            problems.warning(
-                "PR509",
-                f"the job has no role '{name}'",
-                element.place,
-                did_you_mean(name, role_names),
-            )
+            message = f"the job has no role '{name}'"
+            problems.warning("PR509", message, element.place, did_you_mean(name, role_names))
     return tuple(names)
 
 
@@ -183,30 +157,21 @@ def _check_hook(item: Node, problems: Problems) -> None:
     if hook is None or hook.value == _HOOKS[0]:
         return
     if hook.value not in _HOOKS:
-        problems.error(
-            "PR503",
-            f"hook must be {' or '.join(_HOOKS)}",
-            hook.place,
-            did_you_mean(str(hook.value), _HOOKS),
-        )
+        message = f"hook must be {' or '.join(_HOOKS)}"
+        problems.error("PR503", message, hook.place, did_you_mean(str(hook.value), _HOOKS))
     else:
-        problems.warning(
-            "PR908",
-            "hook has no effect: the plugin decides when it runs",
-            hook.place,
-            "the cmd plugin has callbacks for the task's events",
-        )
+        message = "hook has no effect: the plugin decides when it runs"
+        hint = "the cmd plugin has callbacks for the task's events"
+        problems.warning("PR908", message, hook.place, hint)
 
 
 def _failure_policy(node: Node, problems: Problems) -> FailurePolicy:
     policy = node.get("failurePolicy")
     word = policy.value.lower() if policy and isinstance(policy.value, str) else None
     if policy is not None and word not in {"fail", "ignore"}:
+        message = "failurePolicy must be fail or ignore"
         problems.error(
-            "PR503",
-            "failurePolicy must be fail or ignore",
-            policy.place,
-            did_you_mean(str(policy.value), ("fail", "ignore")),
+            "PR503", message, policy.place, did_you_mean(str(policy.value), ("fail", "ignore"))
         )
     return "ignore" if word == "ignore" else "fail"
 
@@ -222,12 +187,8 @@ def check_callbacks(parameters: Node, problems: Problems) -> None:
         return
     for other in ("preCommands", "postCommands"):
         if (beside := parameters.get(other)) is not None:
-            problems.error(
-                "PR513",
-                f"callbacks cannot be combined with {other}",
-                beside.key or beside.place,
-                also=[("the callbacks", callbacks.key or callbacks.place)],
-            )
+            message = f"callbacks cannot be combined with {other}"
+            problems.error("PR513", message, beside.head, also=[("the callbacks", callbacks.head)])
     if not isinstance(callbacks.value, list):
         problems.error("PR503", "callbacks must be a list", callbacks.place)
         return
@@ -241,12 +202,8 @@ def _check(callback: Node, problems: Problems) -> None:
         return
     for key, child in callback.items():
         if key not in {"event", "commands"}:
-            problems.error(
-                "PR502",
-                f"unknown key '{key}' in a callback",
-                child.key,
-                did_you_mean(key, ("event", "commands")),
-            )
+            message = f"unknown key '{key}' in a callback"
+            problems.error("PR502", message, child.key, did_you_mean(key, ("event", "commands")))
     for key in ("event", "commands"):
         if callback.get(key) is None:
             problems.error("PR504", f"'{key}' is missing in a callback", callback.place)
@@ -254,12 +211,8 @@ def _check(callback: Node, problems: Problems) -> None:
     if event is not None and not isinstance(event.value, str):
         problems.error("PR503", "a callback's event must be text", event.place)
     elif event is not None and event.value not in EVENTS:
-        problems.warning(
-            "PR907",
-            f"nothing raises the event '{event.value}', so its commands never run",
-            event.place,
-            did_you_mean(event.value, EVENTS),
-        )
+        message = f"nothing raises the event '{event.value}', so its commands never run"
+        problems.warning("PR907", message, event.place, did_you_mean(event.value, EVENTS))
     if commands is not None:
         _check_commands(commands, problems)
 

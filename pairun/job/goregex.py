@@ -36,9 +36,6 @@ _MAX_DEPTH = 200
 def from_go(pattern: str) -> str:
     """Translate a Go pattern to a Python pattern for text and `FLAGS`.
 
-    Args:
-        pattern: a pattern for Go's ``regexp.Compile``.
-
     Raises:
         ValueError: Go rejects it, or Python has no equivalent.
     """
@@ -54,11 +51,7 @@ def from_go(pattern: str) -> str:
 
 
 class _Reader:
-    """Reads a pattern from left to right, and writes it in Python's syntax.
-
-    Args:
-        text: the pattern.
-    """
+    """Reads a pattern from left to right, and writes it in Python's syntax."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from pairun.errors import Problems, did_you_mean, nearest
 from pairun.job.protocol import SCHEMA
-from pairun.playbook.document.nodes import elements
-from pairun.playbook.document.reading import Node
+from pairun.playbook.document.reading import Node, elements
 from pairun.playbook.document.scalars import js_text
 from pairun.secrets.forms import MASK
 from pairun.secrets.vault import Vault
@@ -45,7 +44,7 @@ def _hide_login(auth: Node) -> None:
 
 def _hide_block(node: Node, secrets: Node) -> None:
     source = secrets.place.source
-    first = (secrets.key or secrets.place).line
+    first = secrets.head.line
     keys = [c.key for _, c in node.items() if c.key and c.key.source is source]
     later = [key.line for key in keys if key.line > first]
     end = min(later) - 1 if later else len(source.lines)
@@ -92,12 +91,8 @@ def check_logins(node: Node, problems: Problems) -> None:
         auth = entry.get("auth")
         for key, field in auth.items() if auth else ():
             if key not in _LOGIN:
-                problems.warning(
-                    "PR916",
-                    f"unknown key '{key}' in the login of an image has no effect",
-                    field.key or field.place,
-                    did_you_mean(key, _LOGIN),
-                )
+                message = f"unknown key '{key}' in the login of an image has no effect"
+                problems.warning("PR916", message, field.head, did_you_mean(key, _LOGIN))
 
 
 def mask_secrets(text: str) -> str:

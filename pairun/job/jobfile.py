@@ -9,23 +9,31 @@ from typing import Any
 import attrs
 
 from pairun.errors import PairunError, Problems
-from pairun.job.checks.extras import check_extras
-from pairun.job.checks.references import (
+from pairun.job.checks.document import (
     REFERENCES,
     check_deployments,
+    check_extras,
     check_ports,
     check_references,
     check_role_names,
+    check_schema,
 )
-from pairun.job.checks.schema import check_schema
 from pairun.job.entries import check_requirements, read_plugins, read_prerequisites
 from pairun.job.hiding import check_logins, hide_secrets, leaves
 from pairun.job.jsyaml import JS, JS4
 from pairun.job.model import Job, Prerequisite, Resources, Role, fc_name, scalar_text
 from pairun.job.stored import framework_in, is_mixture, is_yarn, job_source, load_input, user_of
 from pairun.job.templates import check_layer_tags, check_tags
-from pairun.playbook.document.nodes import elements, entries, text, whole
-from pairun.playbook.document.reading import Node, decode, node_of, read_text
+from pairun.playbook.document.reading import (
+    Node,
+    decode,
+    elements,
+    entries,
+    node_of,
+    read_text,
+    text,
+    whole,
+)
 from pairun.playbook.document.scalars import Dialect, Scalar, js_text
 from pairun.secrets.forms import MASK
 
@@ -53,14 +61,7 @@ def load_job(
 def read_input(
     data: bytes, path: str, *, user: str = "user", dialect: Dialect = JS
 ) -> tuple[Job | None, Problems]:
-    """Read a job from the bytes of a file, as `load_job` does.
-
-    Args:
-        data: the file's bytes.
-        path: its name.
-        user: as in `load_job`.
-        dialect: as in `load_job`.
-    """
+    """Read a job from the bytes of a file, as `load_job` does."""
     try:
         framework = framework_in(data, path)
         if framework is None:
@@ -78,19 +79,15 @@ def _read_stored(
     job, problems = read_job(node, user=user_of(framework), stored=True, dialect=dialect)
     masked = node.get("secrets")
     if masked is not None and _is_masked(node):
-        problems.warning(
-            "PR737",
-            "the values of the job's secrets are unknown: OpenPAI stores them separately",
-            masked.place,
-            "every tag of $secrets stays as it is; the original job file has the values",
-        )
+        message = "the values of the job's secrets are unknown: OpenPAI stores them separately"
+        hint = "every tag of $secrets stays as it is; the original job file has the values"
+        problems.warning("PR737", message, masked.place, hint)
         job = job and attrs.evolve(job, secrets_unknown=True)
     return job, problems
 
 
 def _nothing(error: PairunError) -> tuple[None, Problems]:
-    problems = Problems()
-    problems.extend(error.problems)
+    problems = Problems(error.problems)
     return None, problems
 
 
@@ -105,7 +102,6 @@ def read_job(
     """Make a job from its document.
 
     Args:
-        node: the document.
         user: the user who submits the job.
         stored: the text comes from a Framework, where secrets may be masked.
         secrets: the job's secrets, if they are stored separately.
@@ -134,7 +130,7 @@ def read_job(
         node = Node({**node.value, "secrets": secrets}, node.place, node.key)
     hide_secrets(node)
     check_dialects(node, dialect, problems)
-    check_schema(node, problems)
+    check_schema(node, problems, stored=stored)
     check_extras(node, problems)
     if not isinstance(node.value, dict):
         return None, problems
@@ -183,10 +179,10 @@ def _mixture(node: Node, problems: Problems) -> Problems:
         "PR730",
         f"'protocolVersion' is of the job protocol v2, and {what} of OpenPAI on YARN: "
         "the file is neither",
-        old.key or old.place,
+        old.head,
         "v2 has 'name', and maps names of roles to roles; without 'protocolVersion' the file is "
         "read as one of YARN's",
-        also=[("of v2", version.key or version.place)],
+        also=[("of v2", version.head)],
     )
     return problems
 
@@ -254,7 +250,6 @@ def check_dialects(node: Node, dialect: Dialect, problems: Problems) -> None:
     Args:
         node: the job's document.
         dialect: the dialect in which it was read.
-        problems: takes the warnings; they do not show hidden scalars.
     """
     other = JS if dialect is JS4 else JS4
     for leaf in leaves(node):

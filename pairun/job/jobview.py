@@ -17,14 +17,12 @@ def job_context(
     """A job, from the view of one of its roles, as plain data; secret values as `Secret`.
 
     Args:
-        job: the job.
-        role: the role.
         gang: whether all tasks start together; as in the job by default.
         command: the user's command if the platform has rendered it (``USER_CMD``); rendered here
             by default. Secrets are inserted in both cases.
     """
     text = user_command(job, role) if command is None else command
-    asked = role.resources
+    asked, uri = role.resources, role.image.node.get("uri")
     return {
         "name": job.name,
         "user": job.user,
@@ -49,14 +47,9 @@ def job_context(
         "roles": job.role_list,
         "storages": [s.name for s in job.storages],
         "volumes": [s.path for s in job.storages],
-        "image": {"uri": _uri(role), "auth": image_login(job, role.image)},
+        "image": {"uri": uri.value if uri else "", "auth": image_login(job, role.image)},
         "user_command": render_secrets(text, job.secrets),
     }
-
-
-def _uri(role: Role) -> str:
-    uri = role.image.node.get("uri")
-    return uri.value if uri else ""
 
 
 def image_login(job: Job, image: Prerequisite) -> dict[str, str | Secret | None] | None:

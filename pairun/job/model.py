@@ -36,7 +36,6 @@ class Prerequisite(NamedTuple):
         plugin: the runtime plugin that handles it, or None.
         requires: names of the prerequisites that it needs, in order.
         failure_policy: whether its failure fails the job.
-        node: the whole entry.
     """
 
     name: str
@@ -53,7 +52,6 @@ class Storage(NamedTuple):
     Attributes:
         name: the claim's name.
         path: the mount point in the container.
-        node: the whole entry.
     """
 
     name: str
@@ -65,11 +63,9 @@ class PluginEntry(NamedTuple):
     """One item of the job's list of runtime plugins.
 
     Attributes:
-        plugin: its name.
         roles: the roles that it applies to, as the job writes them; None means all.
         failure_policy: whether its failure fails the job.
         parameters: as written, with tags; None if there are none.
-        node: the whole item.
     """
 
     plugin: str
@@ -106,15 +102,11 @@ class Role:
     Attributes:
         name: as the user wrote it.
         fc_name: as in the Pods' names.
-        instances: the number of tasks.
         min_failed: how many failed tasks end the job; -1 for never.
         min_succeeded: how many succeeded tasks end the job; -1 for all.
         retry_count: retries of one task, without effect for a gang; None if unset.
-        image: the image prerequisite.
         script: the prerequisite of ``$script``; likewise ``data`` and ``output``.
         prerequisites: names, in order.
-        commands: the user's commands.
-        node: the whole entry.
     """
 
     name: str
@@ -139,8 +131,6 @@ class Job:
 
     Attributes:
         name: as the user wrote it.
-        user: the submitting user.
-        virtual_cluster: the virtual cluster to run in.
         roles: in file order.
         prerequisites: in file order.
         parameters: the value of ``$parameters``, or None.
@@ -148,9 +138,7 @@ class Job:
         extras: everything below ``extras``, or None.
         plugins: the items of the runtime plugins' list.
         deployment: the selected deployment, or None.
-        retry_count: retries of the whole job.
         gang: whether the tasks start together or not at all.
-        node: the whole document.
         text: the job file of protocol v2, as read or converted.
         secrets_unknown: the job has secrets whose values only the cluster has.
     """

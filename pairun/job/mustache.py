@@ -54,10 +54,6 @@ def trim(text: str) -> str:
 def render(template: str, view: Mapping[str, Any]) -> str:
     """Render a template as OpenPAI's REST server does.
 
-    Args:
-        template: the text.
-        view: the values of names, as plain data.
-
     Raises:
         TagError: mustache.js rejects the template.
     """

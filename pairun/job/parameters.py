@@ -73,11 +73,6 @@ def render_parameters(node: Node, scope: Scope, problems: Problems) -> Node:
 
     A tag that is a whole text is replaced by the value with its type; others by its text. A text
     with a secret in it becomes a `Secret`. Tags without a ``$`` or ``this.`` do not change.
-
-    Args:
-        node: the parameters as written.
-        scope: the names that tags can use.
-        problems: takes an error for each tag that cannot be resolved.
     """
     return _walk(node, lambda text: _render_text(text, scope, problems))
 

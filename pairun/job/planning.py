@@ -1,24 +1,25 @@
-"""Plans a role of a job: makes the two plans that its containers run."""
+"""Plans a role of a job: collects its plugins, and makes the two plans that its containers run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pairun.errors import Problems
 from pairun.job.jobview import image_login, job_context
-from pairun.job.model import Job, Role
-from pairun.job.plugins import collect
+from pairun.job.model import Job, Prerequisite, Role
+from pairun.job.parameters import Scope, render_parameters, role_scope
 from pairun.job.templates import expression_parameters, expression_secrets
 from pairun.module import Phase, Secret
-from pairun.plan import Plan
+from pairun.plan import FailurePolicy, Plan
 from pairun.playbook.compiling import compile_phase
-from pairun.playbook.document.reading import Node
+from pairun.playbook.document.reading import Node, node_of
 from pairun.playbook.document.scalars import js_text
+from pairun.playbook.drafts import PluginUse
 from pairun.playbook.effective import Effective, Layers
 from pairun.playbook.expressions.views import Partial, Unknown, work
 from pairun.playbook.initplugins import InitPlugins
-from pairun.playbook.inputs import PluginUse
 from pairun.playbook.values import CompileInputs
 from pairun.secrets.vault import Vault
 
@@ -35,11 +36,8 @@ class RolePlan(NamedTuple):
     """The plans of one role's containers.
 
     Attributes:
-        job: the job.
-        role: the role.
         uses: its plugins, in order of collection.
         effective: the playbooks after every layer, with their history.
-        plans: the plan of each phase.
     """
 
     job: Job
@@ -69,8 +67,6 @@ def plan_role(
 
     Args:
         layers: the content roots, already read.
-        job: the job.
-        role: the role.
         env: environment of each phase: a mapping, or what is unknown about it.
         cluster: the value of that name in expressions, once peers and ports are known.
         init_plugins: the cluster's list that replaces the init playbook's tasks.
@@ -80,7 +76,6 @@ def plan_role(
         command: the user's command if the platform has rendered it.
         rewrite: the shared volume's path, and its replacement.
         vault: masks; it knows the job's secrets (`secrets_of`).
-        problems: takes every error and warning.
     """
     uses, plugin_problems = collect(job, role)
     problems.extend(plugin_problems)
@@ -138,3 +133,82 @@ def secrets_of(job: Job) -> list[str]:
         if isinstance(password := auth.get("password"), Secret):
             secrets.append(password.reveal())
     return secrets
+
+
+# Keys of a prerequisite that are not parameters of its plugin.
+_LIFTED = frozenset({"type", "plugin", "failurePolicy"})
+
+
+def collect(job: Job, role: Role) -> tuple[list[PluginUse], Problems]:
+    """The plugins of a role with rendered parameters.
+
+    First the role's prerequisites in order, each once and after those it requires, then the items
+    of the job's plugin list that apply to the role. The single ``script``, ``data`` and ``output``
+    of a role are only names for templates: OpenPAI never executes them.
+
+    A tag that cannot be resolved is an error. If the failure policy is ``ignore``, it is a
+    warning, and the plugin is skipped.
+    """
+    uses: list[PluginUse] = []
+    problems = Problems()
+    for entry in prerequisites_of(job, role):
+        if entry.plugin is None:
+            continue
+        parameters = {k: v for k, v in entry.node.items() if k not in _LIFTED}
+        node = Node(parameters, entry.node.place, entry.node.key)
+        scope = role_scope(job, role, functools.partial(_inheritance, job, entry))
+        rendered = _render(node, scope, entry.failure_policy, problems)
+        if rendered is not None:
+            policy, place = entry.failure_policy, entry.node.place
+            uses.append(PluginUse(entry.plugin, entry.name, rendered, policy, place))
+    for item in job.plugins:
+        if not item.is_for(role):
+            continue
+        node = item.parameters or node_of({}, item.node.place)
+        rendered = _render(node, role_scope(job, role), item.failure_policy, problems)
+        if rendered is not None:
+            policy, place = item.failure_policy, item.node.place
+            uses.append(PluginUse(item.plugin, item.plugin, rendered, policy, place))
+    return uses, problems
+
+
+def _render(node: Node, scope: Scope, policy: FailurePolicy, problems: Problems) -> Node | None:
+    errors = Problems()
+    rendered = render_parameters(node, scope, errors)
+    if policy == "fail":
+        problems.extend(errors)
+        return rendered
+    for p in errors:
+        problems.warning(p.id, f"{p.message}, so pairun ignores the plugin", p.place, p.hint)
+    return None if errors else rendered
+
+
+def prerequisites_of(job: Job, role: Role) -> list[Prerequisite]:
+    """The prerequisites that a role lists, each once and after those it requires."""
+    done: list[Prerequisite] = []
+    begun: set[str] = set()
+    # Depth first without recursion; cycles are already rejected.
+    stack: list[tuple[Prerequisite | None, Iterator[str]]] = [(None, iter(role.prerequisites))]
+    while stack:
+        entry, rest = stack[-1]
+        required = next(rest, None)
+        if required is None:
+            stack.pop()
+            done += [entry] if entry else []
+        elif required not in begun and (prerequisite := job.prerequisite(required)) is not None:
+            begun.add(required)
+            stack.append((prerequisite, iter(prerequisite.requires)))
+    return done
+
+
+def _inheritance(job: Job, entry: Prerequisite) -> Iterator[Node]:
+    """A prerequisite, then those it requires, depth first: the order to search for properties."""
+    seen: set[str] = set()
+    stack = [entry]
+    while stack:
+        current = stack.pop()
+        if current.name not in seen:
+            seen.add(current.name)
+            yield current.node
+            required = (job.prerequisite(name) for name in reversed(current.requires))
+            stack += [r for r in required if r]

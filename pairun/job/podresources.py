@@ -13,7 +13,6 @@ def asked(role: Role, gpu_resource: str) -> Node:
     """What a role requests, as Pod settings.
 
     Args:
-        role: the role.
         gpu_resource: the cluster's resource name of a GPU.
 
     Returns:

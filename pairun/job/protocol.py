@@ -7,6 +7,7 @@ without ``plugin``, ``require``) are possible because prerequisites allow furthe
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from pairun.kube.ports import MAX_PORTS
@@ -165,11 +166,7 @@ SCHEMA: Schema = {
 
 
 def home_of(key: str) -> str | None:
-    """Where a key belongs, as text; None for an unknown key and for one that fits several places.
-
-    Args:
-        key: a key of the job, of a role, or of a mapping in a role.
-    """
+    """Where a key belongs, as text; None for an unknown key and for one that fits several places."""
     if key in _COMMON:
         return None
     if key in ROLE_KEYS:
@@ -178,3 +175,65 @@ def home_of(key: str) -> str | None:
         if key in schema.get("properties", ()):
             return f"`{name}` of a role"
     return "the job itself, beside `taskRoles`" if key in SCHEMA["properties"] else None
+
+
+# --- for editors -----------------------------------------------------------------------------------
+
+_JOB: Schema = {
+    "protocolVersion": "The version of the job protocol: 2.",
+    "name": "The job's name: letters, digits, - and _.",
+    "version": "A version of your own, for people.",
+    "contributor": "Who wrote the job, for people.",
+    "description": "What the job does, for people.",
+    "type": "Always job.",
+    "jobType": "What kind of job it is, for the portal.",
+    "prerequisites": "Images, data, scripts and outputs that roles refer to by name.",
+    "parameters": "Values for the commands: <% $parameters.NAME %>.",
+    "secrets": "Secret values for commands and plugins: <% $secrets.NAME %>. No log shows them.",
+    "jobRetryCount": "How often the whole job is retried after a failure.",
+    "taskRoles": "The roles by name. Each runs some instances with the same commands.",
+    "deployments": "Sets of commands before and after those of the roles; defaults.deployment chooses one.",
+    "defaults": "The default deployment and virtual cluster.",
+    "extras": "Plugins, storages, and pairun's section for overrides.",
+}
+_ROLE: Schema = {
+    "instances": "How many containers run the commands; 1 by default.",
+    "completion": "When the role completes the job. A value of -1 means never.",
+    "taskRetryCount": "How often a failed instance is retried.",
+    "prerequisites": "Names of prerequisites whose actions run in this role.",
+    "dockerImage": "The name of a prerequisite of type dockerimage.",
+    "data": "The name of a prerequisite of type data.",
+    "output": "The name of a prerequisite of type output.",
+    "script": "The name of a prerequisite of type script.",
+    "extraContainerOptions": "shmMB: the size of /dev/shm in MB.",
+    "resourcePerInstance": "CPUs, memory in MB, GPUs, and ports by label, of one instance.",
+    "commands": "The lines of one shell script: the command of each instance.",
+}
+_COMPLETION: Schema = {
+    "minFailedInstances": "The job fails when this many instances have failed; 1 by default.",
+    "minSucceededInstances": "The job succeeds when this many instances have succeeded.",
+}
+_RESOURCES: Schema = {
+    "cpu": "CPUs.",
+    "memoryMB": "Memory in MB.",
+    "gpu": "GPUs.",
+    "ports": "How many ports each label gets: {http: 1}.",
+}
+
+
+def editor_schema(overrides: Schema) -> Schema:
+    """The schema of job files with descriptions; ``overrides`` is that of ``extras.pairun``."""
+    schema = copy.deepcopy(SCHEMA)
+    (role,) = schema["properties"]["taskRoles"]["patternProperties"].values()
+    of_role = role["properties"]
+    for properties, meanings in (
+        (schema["properties"], _JOB),
+        (of_role, _ROLE),
+        (of_role["completion"]["properties"], _COMPLETION),
+        (of_role["resourcePerInstance"]["properties"], _RESOURCES),
+    ):
+        for name, meaning in meanings.items():
+            properties[name] = {**properties[name], "description": meaning}
+    section = {key: value for key, value in overrides.items() if key not in ("$schema", "$defs")}
+    schema["properties"]["extras"]["properties"] = {"pairun": section}
+    return {**schema, "$defs": overrides["$defs"]}

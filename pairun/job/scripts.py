@@ -21,7 +21,6 @@ class Script:
     """A text that a shell reads.
 
     Attributes:
-        name: its name in messages.
         text: the text; a word of the same length replaces each tag that is resolved at run time.
         lines: for each line the node that contains it, and its position in the node's value.
         secret: it contains a secret, so no message may quote it.

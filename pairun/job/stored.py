@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pairun.base.foreignjson import parse_json
-from pairun.errors import PairunError, Place, Problem, Source
+from pairun.errors import PairunError, Place, Source
 from pairun.playbook.document.reading import MAX_BYTES, Node, load_bytes, read_text
 
 API_VERSION = "frameworkcontroller.microsoft.com/v1"
@@ -26,10 +26,6 @@ _JOB_KEYS = frozenset({"protocolVersion", "taskRoles", "jobName"})
 def job_text(framework: Mapping[str, Any], file: str = "the Framework") -> str:
     """The job file in a Framework, with masked secrets.
 
-    Args:
-        framework: the object.
-        file: its name in messages.
-
     Raises:
         PairunError: it contains no job file.
     """
@@ -38,13 +34,9 @@ def job_text(framework: Mapping[str, Any], file: str = "the Framework") -> str:
     except (KeyError, TypeError):
         text = None
     if not isinstance(text, str):
-        raise PairunError(
-            Problem(
-                "PR704",
-                f"{file} contains no job: it has no annotation 'config'",
-                hint="only Frameworks of OpenPAI's REST server have it",
-            )
-        )
+        message = f"{file} contains no job: it has no annotation 'config'"
+        hint = "only Frameworks of OpenPAI's REST server have it"
+        raise PairunError.of("PR704", message, hint=hint)
     return text
 
 
@@ -77,10 +69,6 @@ def load_input(path: str) -> bytes:
 def framework_in(data: bytes, file: str) -> dict[str, Any] | None:
     """The Framework in a file, as JSON or as ``kubectl get -o yaml`` prints it.
 
-    Args:
-        data: the file's bytes.
-        file: its name.
-
     Returns:
         The object; None if the file is not a Kubernetes object.
 
@@ -89,7 +77,7 @@ def framework_in(data: bytes, file: str) -> dict[str, Any] | None:
     """
     if len(data) > MAX_FRAMEWORK_BYTES:
         limits = f"{MAX_BYTES >> 20} MiB, and than the {MAX_FRAMEWORK_BYTES >> 20} of a Framework"
-        raise PairunError(Problem("PR103", f"{file} is larger than {limits}"))
+        raise PairunError.of("PR103", f"{file} is larger than {limits}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -135,7 +123,7 @@ def _yaml(text: str, file: str) -> Any:
             "use `pairun inject` to add pairun to the Pods of a manifest; the settings of a plain Pod "
             "are reviewed with --init-config and --runtime-config"
         )
-        raise PairunError(Problem("PR735", message, hint=hint)) from None
+        raise PairunError.of("PR735", message, hint=hint) from None
 
 
 def _nearly_json(text: str, file: str, error: json.JSONDecodeError) -> Any:
@@ -153,7 +141,7 @@ def _nearly_json(text: str, file: str, error: json.JSONDecodeError) -> Any:
     cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
     what = "it ends too early" if cut else error.msg
     hint = "check that the file is complete: kubectl get framework NAME -o json > FILE"
-    raise PairunError(Problem("PR736", f"{file} is not JSON: {what}", place, hint))
+    raise PairunError.of("PR736", f"{file} is not JSON: {what}", place, hint)
 
 
 def _silent(text: str, file: str) -> Source:
@@ -167,25 +155,19 @@ def _framework(document: dict[str, Any], file: str) -> dict[str, Any]:
     items = document.get("items")
     if isinstance(items, list) and str(document.get("kind")).endswith("List"):
         if len(items) != 1 or not isinstance(items[0], dict):
-            raise PairunError(
-                Problem(
-                    "PR735",
-                    f"{file} is a list of {len(items)} objects, not one Framework",
-                    hint="save a single one: kubectl get framework NAME -o json",
-                )
-            )
+            message = f"{file} is a list of {len(items)} objects, not one Framework"
+            hint = "save a single one: kubectl get framework NAME -o json"
+            raise PairunError.of("PR735", message, hint=hint)
         document = items[0]
     kind, version = document.get("kind"), document.get("apiVersion")
     if (kind, version) != ("Framework", API_VERSION):
-        raise PairunError(
-            Problem(
-                "PR735",
-                f"{file} is a {kind or 'nameless object'} of {version or 'no apiVersion'}, "
-                f"not a Framework of {API_VERSION}",
-                hint=None
-                if kind in (None, "Framework")
-                else "use `pairun inject` to add pairun to the Pods of a manifest",
-            )
+        raise PairunError.of(
+            "PR735",
+            f"{file} is a {kind or 'nameless object'} of {version or 'no apiVersion'}, "
+            f"not a Framework of {API_VERSION}",
+            hint=None
+            if kind in (None, "Framework")
+            else "use `pairun inject` to add pairun to the Pods of a manifest",
         )
     return document
 

@@ -18,8 +18,7 @@ from pairun.job import mustache
 from pairun.job.hiding import leaves
 from pairun.job.model import Job, Prerequisite, Role
 from pairun.module import Secret
-from pairun.playbook.document.nodes import elements, entries
-from pairun.playbook.document.reading import Node
+from pairun.playbook.document.reading import Node, elements, entries
 from pairun.playbook.document.scalars import js_text
 from pairun.playbook.document.textplaces import find_from
 from pairun.playbook.expressions.views import Unknown
@@ -72,12 +71,9 @@ def check_tags(document: Node, deployment: Node | None, problems: Problems) -> N
         try:
             mustache.parse(_joined(commands))
         except mustache.TagError as e:
-            problems.error(
-                "PR510",
-                f"OpenPAI cannot read the tags of this command: {e.message}",
-                _place_at(commands, e.position),
-                "'<%' begins a tag of the job protocol; in shell text, write it as '<''%'",
-            )
+            message = f"OpenPAI cannot read the tags of this command: {e.message}"
+            hint = "'<%' begins a tag of the job protocol; in shell text, write it as '<''%'"
+            problems.error("PR510", message, _place_at(commands, e.position), hint)
 
 
 def _place_at(commands: list[Node], position: int) -> Place:
@@ -88,19 +84,12 @@ def _place_at(commands: list[Node], position: int) -> Place:
     return commands[-1].place
 
 
-def render_secrets(
-    text: str,
-    secrets: Node | None,
-    problems: Problems | None = None,
-    place: Place | None = None,
-) -> str | Secret:
+def render_secrets(text: str, secrets: Node | None) -> str | Secret:
     """Insert the raw values of secrets into a text.
 
     Args:
         text: the user's command, or a field of an image's login.
         secrets: the value of ``$secrets``; None leaves the text unchanged.
-        problems: takes a warning for each tag that is not replaced.
-        place: the text's place.
 
     Returns:
         The text; a `Secret` if a secret was inserted.
@@ -114,9 +103,6 @@ def render_secrets(
         return tag[0] if value is None else as_text(value.plain())
 
     rendered = TAG.sub(replace, text)
-    if problems is not None:
-        for tag in unresolved_tags(text, secrets):
-            problems.warning("PR904", f"nothing defines {tag}, and the text keeps it", place)
     return Secret(rendered) if touched else rendered
 
 
@@ -233,12 +219,8 @@ def check_layer_tags(layer: Node | None, problems: Problems) -> None:
     for leaf in leaves(layer) if layer else ():
         for tag in TAG.finditer(leaf.value) if isinstance(leaf.value, str) else ():
             if (key := tag_key(tag)) is not None:
-                problems.error(
-                    "PR306",
-                    f"{tag[0]} is a tag of the job protocol, which is not replaced here",
-                    tag_place(leaf, tag[0]),
-                    _instead(key),
-                )
+                message = f"{tag[0]} is a tag of the job protocol, which is not replaced here"
+                problems.error("PR306", message, tag_place(leaf, tag[0]), _instead(key))
 
 
 def _instead(key: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import yaml
@@ -11,15 +10,9 @@ from pairun.job.jsyaml import resolve_js
 from pairun.playbook.document.scalars import resolve_core
 
 
-def as_yaml(document: Any, comments: Iterable[str] = ()) -> str:
-    """Plain data as YAML: texts of several lines as blocks, in the original order.
-
-    Args:
-        document: mappings, lists and scalars.
-        comments: lines to put above it.
-    """
-    above = "".join(f"# {line}".rstrip() + "\n" for line in comments)
-    return above + yaml.dump(
+def as_yaml(document: Any) -> str:
+    """Plain data as YAML: texts of several lines as blocks, in the original order."""
+    text: str = yaml.dump(
         document,
         Dumper=_Dumper,
         sort_keys=False,
@@ -27,6 +20,7 @@ def as_yaml(document: Any, comments: Iterable[str] = ()) -> str:
         default_flow_style=False,
         width=10**9,
     )
+    return text
 
 
 class _Dumper(yaml.SafeDumper):

@@ -13,11 +13,10 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from pairun.errors import Place, Problems
+from pairun.errors import Problems
 from pairun.job.protocol import IDENTIFIER_PATTERN
 from pairun.job.yarn_checks import check, number, warn_of_file_system, warn_of_losses
-from pairun.playbook.document.nodes import elements, entries, text, whole
-from pairun.playbook.document.reading import Node
+from pairun.playbook.document.reading import Node, elements, entries, text, whole
 from pairun.playbook.document.scalars import js_text
 
 NOT_CARRIED = ("PR732", "PR733")
@@ -39,10 +38,6 @@ _SHM_MB, _CPU, _MEMORY_MB = 64, 1, 100
 def convert(document: Node, problems: Problems) -> Node | None:
     """Convert a job to a document of protocol v2.
 
-    Args:
-        document: a job of the YARN era.
-        problems: takes all errors, and a warning for each setting that v2 lacks.
-
     Returns:
         The document, each value with its original place; None if there are errors.
     """
@@ -58,19 +53,15 @@ def _folder_exports(document: Node, problems: Problems) -> Iterator[Node]:
         if folder is None or not isinstance(folder.value, str) or not folder.value:
             continue
         if _UNQUOTABLE.search(folder.value):
-            problems.error(
-                "PR734",
+            message = (
                 f"'{key}' holds a quote, a backslash, a control character or '<%', "
-                "which cannot be exported as it is",
-                folder.place,
+                "which cannot be exported as it is"
             )
+            problems.error("PR734", message, folder.place)
         lost = "copies it into" if key == "codeDir" else "mounts it in"
-        problems.warning(
-            "PR733",
-            f"{key} is in ${variable} only: nothing {lost} the container",
-            folder.place,
-            "fetch it in the command, or use a storage of the cluster",
-        )
+        message = f"{key} is in ${variable} only: nothing {lost} the container"
+        hint = "fetch it in the command, or use a storage of the cluster"
+        problems.warning("PR733", message, folder.place, hint)
         warn_of_file_system(folder, problems)
         yield Node(f'export {variable}="<% {tag} %>"', folder.place, folder.key)
 
@@ -82,11 +73,9 @@ def _env_exports(document: Node, problems: Problems) -> Iterator[Node]:
         if isinstance(value.value, dict | list) or value.value is None:
             continue  # the schema check reports it
         if not re.search(IDENTIFIER_PATTERN, name):
+            message = f"'{name}' is not a name of a shell variable, so it becomes a parameter only"
             problems.warning(
-                "PR732",
-                f"'{name}' is not a name of a shell variable, so it becomes a parameter only",
-                value.key,
-                f"its value is <% $parameters.{name} %> in a command",
+                "PR732", message, value.key, f"its value is <% $parameters.{name} %> in a command"
             )
             continue
         written = js_text(value.value)
@@ -134,7 +123,7 @@ def _prerequisites(document: Node) -> Iterator[Node]:
 
 
 def _entry(name: str, type_: str, uri: Node, origin: Node) -> Node:
-    place = origin.key or origin.place
+    place = origin.head
     return Node({"name": Node(name, place), "type": Node(type_, place), "uri": uri}, place)
 
 
@@ -158,8 +147,9 @@ def _role(document: Node, role: Node, exports: list[Node]) -> Node:
         asked["ports"] = _like(
             role.value["portList"],
             {
-                str(text(p, "label")): _keyed(_or(p, "portNumber", 1), p.value["label"].place)
+                str(text(p, "label")): Node(count.value, count.place, p.value["label"].place)
                 for p in ports
+                for count in [_or(p, "portNumber", 1)]
             },
         )
     made["resourcePerInstance"] = Node(asked, role.place)
@@ -190,7 +180,3 @@ def _like(origin: Node | None, value: Any) -> Node:
     """Another value at the same place."""
     assert origin is not None
     return Node(value, origin.place, origin.key)
-
-
-def _keyed(node: Node, key: Place) -> Node:
-    return Node(node.value, node.place, key)

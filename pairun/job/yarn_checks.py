@@ -7,8 +7,7 @@ import re
 from pairun.errors import Problems
 from pairun.job.protocol import IDENTIFIER_PATTERN, NAME_PATTERN, Schema
 from pairun.playbook.document.checking import Format, violations
-from pairun.playbook.document.nodes import elements, text
-from pairun.playbook.document.reading import Node
+from pairun.playbook.document.reading import Node, elements, text
 
 _TEXT: Schema = {"type": "string"}
 _NEEDED: Schema = {"type": "string", "minLength": 1}
@@ -98,12 +97,9 @@ def _check_name(name: Node, what: str, pattern: str, others: str, problems: Prob
         return
     near = re.sub("[^A-Za-z0-9_-]" if "-" in others else "[^A-Za-z0-9_]", "_", name.value)
     near = f"_{near}" if "digit" in others and near[:1].isdigit() else near
-    problems.error(
-        "PR731",
-        f"the name '{name.value}' of {what} is no longer valid: use letters, digits, {others}",
-        name.place,
-        f"for example '{near}'; also update what uses the name",
-    )
+    message = f"the name '{name.value}' of {what} is no longer valid: use letters, digits, {others}"
+    hint = f"for example '{near}'; also update what uses the name"
+    problems.error("PR731", message, name.place, hint)
 
 
 def _check_twice(names: list[Node | None], what: str, problems: Problems) -> None:
@@ -112,12 +108,8 @@ def _check_twice(names: list[Node | None], what: str, problems: Problems) -> Non
         if name is None or not isinstance(name.value, str):
             continue
         if other := first.get(name.value):
-            problems.error(
-                "PR508",
-                f"{what} are named '{name.value}'",
-                name.place,
-                also=[("the first one", other.place)],
-            )
+            message = f"{what} are named '{name.value}'"
+            problems.error("PR508", message, name.place, also=[("the first one", other.place)])
         first.setdefault(name.value, name)
 
 
@@ -145,27 +137,20 @@ def number(node: Node | None, default: int) -> int:
 
 def warn_of_losses(document: Node, problems: Problems) -> None:
     """Warn of settings that no longer have an effect, other than folders and variables."""
-    problems.warning(
-        "PR738",
-        "this is a job of OpenPAI on YARN, read as protocol v2",
-        (document.get("jobName") or document).place,
-        "print the converted job with `pairun convert FILE`",
-    )
+    message = "this is a job of OpenPAI on YARN, read as protocol v2"
+    hint = "print the converted job with `pairun convert FILE`"
+    problems.warning("PR738", message, (document.get("jobName") or document).place, hint)
     if (file := document.get("authFile")) is not None and file.value:
-        problems.warning(
-            "PR732",
-            "pairun does not read authFile: the image is pulled without a login",
-            file.place,
+        message = "pairun does not read authFile: the image is pulled without a login"
+        hint = (
             "give the image prerequisite auth: {username, password, registryuri}, "
-            "with the password under secrets",
+            "with the password under secrets"
         )
+        problems.warning("PR732", message, file.place, hint)
     if (kind := document.get("gpuType")) is not None and kind.value:
-        problems.warning(
-            "PR732",
-            "gpuType has no effect: the tasks may get any GPU",
-            kind.place,
-            "with the hived scheduler: extras.hivedScheduler.taskRoles.ROLE.skuType",
-        )
+        message = "gpuType has no effect: the tasks may get any GPU"
+        hint = "with the hived scheduler: extras.hivedScheduler.taskRoles.ROLE.skuType"
+        problems.warning("PR732", message, kind.place, hint)
     limit = document.get("killAllOnCompletedTaskNumber")
     if number(limit, 0) > 0:
         assert limit is not None
@@ -178,12 +163,9 @@ def warn_of_losses(document: Node, problems: Problems) -> None:
     for role in elements(document, "taskRoles"):
         for port in elements(role, "portList"):
             if (start := port.get("beginAt")) is not None and start.value != 0:
-                problems.warning(
-                    "PR732",
-                    "beginAt has no effect: the cluster chooses the ports",
-                    start.place,
-                    f"read them from $PAI_CONTAINER_HOST_{text(port, 'label')}_PORT_LIST",
-                )
+                message = "beginAt has no effect: the cluster chooses the ports"
+                hint = f"read them from $PAI_CONTAINER_HOST_{text(port, 'label')}_PORT_LIST"
+                problems.warning("PR732", message, start.place, hint)
         if (command := role.get("command")) is not None:
             warn_of_file_system(command, problems)
 
@@ -191,10 +173,9 @@ def warn_of_losses(document: Node, problems: Problems) -> None:
 def warn_of_file_system(node: Node, problems: Problems) -> None:
     """Warn of the variable that only OpenPAI on YARN set."""
     if isinstance(node.value, str) and _FILE_SYSTEM.search(node.value):
-        problems.warning(
-            "PR732",
+        message = (
             "nothing sets $PAI_DEFAULT_FS_URI any more, and the command fails with "
-            "'unbound variable'",
-            node.place,
-            "write the file system's address itself, or add it to jobEnvs",
+            "'unbound variable'"
         )
+        hint = "write the file system's address itself, or add it to jobEnvs"
+        problems.warning("PR732", message, node.place, hint)

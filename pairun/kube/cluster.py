@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from pairun.errors import PairunError, Problem
+from pairun.errors import PairunError
 from pairun.kube.ports import PORT_ANNOTATION, PortPlan
 from pairun.kube.statuses import task_statuses
 
@@ -89,7 +89,6 @@ def cluster_from_framework(
         own_index: this task's number.
         raw_names: sanitised role name to the name in the job, if they differ.
         own_pod_uid: this Pod's UID, in case the status lacks it.
-        own_host_ip: this host's address, likewise.
 
     Raises:
         PairunError: the Framework has no task statuses yet, or is invalid.
@@ -162,7 +161,7 @@ def _part(owner: Mapping[str, Any], name: str, kind: type, path: str = "") -> An
 
 
 def _unusable(message: str, hint: str | None = None) -> PairunError:
-    return PairunError(Problem("PR704", message, hint=hint))
+    return PairunError.of("PR704", message, hint=hint)
 
 
 def cluster_summary(cluster: Cluster) -> dict[str, Any]:

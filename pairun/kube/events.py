@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pairun.kube.owners import Owner
+from pairun.kube.paths import object_path
 
 MAX_MESSAGE_BYTES = 1024
 """The longest message that the API server accepts (Kubernetes API reference, Event v1)."""
@@ -22,10 +23,7 @@ class PodName(NamedTuple):
     @property
     def events_path(self) -> str:
         """The path of its namespace's Events at the API server."""
-        # Imported here, as in `pod_event`: every module's process imports this file.
-        from urllib.parse import quote
-
-        return f"/api/v1/namespaces/{quote(self.namespace, safe='')}/events"
+        return object_path("v1", "events", self.namespace)
 
 
 class Note(NamedTuple):
@@ -44,12 +42,7 @@ def own_pod(env: Mapping[str, str]) -> PodName | None:
 
 
 def pod_event(
-    pod: PodName,
-    note: Note,
-    *,
-    when: float,
-    key: str = "",
-    owner: Owner | None = None,
+    pod: PodName, note: Note, *, when: float, key: str = "", owner: Owner | None = None
 ) -> dict[str, Any]:
     """An Event of a Pod, or of the workload that owns it (Kubernetes API reference, Event v1 core).
 
@@ -60,7 +53,7 @@ def pod_event(
         key: Events with equal keys are one Event, even if sent several times; default: the content.
         owner: the workload, for an Event about it with the Pod as the related object.
     """
-    import hashlib
+    import hashlib  # Imported here: every module's process imports this file.
 
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
     text = f"{owner.uid if owner else pod.uid}\0{note.reason}\0{note.message}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -13,6 +13,10 @@ from pairun.base.foreignjson import parse_json
 
 POD_NAME = "metadata.name"
 """The source of an index that is the number at the end of the Pod's name."""
+RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
+"""The label in which a JobSet counts its restarts."""
+GROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key"
+_WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 VARIABLE = "PAIRUN_GANG"
 """The init container's variable with the gang, in the format of `GangPods.text`."""
 
@@ -35,8 +39,6 @@ class GangRole:
     """The Pods of one role.
 
     Attributes:
-        name: of the role.
-        instances: number of instances.
         labels: of all its Pods.
         index: the sources of an instance's number, which is their sum.
         offset: subtracted from the sum.
@@ -81,6 +83,29 @@ class GangPods:
         """The selector of all Pods."""
         return ",".join(f"{key}={value}" for key, value in self.same.items())
 
+    @property
+    def key(self) -> tuple[str, int]:
+        """What identifies the gang, and the number of its restart.
+
+        A LeaderWorkerSet counts no restarts, but may give each new group another key.
+        """
+        labels = dict(self.same)
+        attempt = labels.pop(RESTART_ATTEMPT, "")
+        uid = ",".join(f"{key}={value}" for key, value in labels.items())
+        return uid, int(attempt) if re.fullmatch("[0-9]{1,9}", attempt) else 0
+
+    def of_last_start(self, pods: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+        """The Pods without workers of an earlier group of a LeaderWorkerSet.
+
+        A group with a number keeps its key when its leader is replaced. Its workers are always
+        created after the leader.
+        """
+        if GROUP_KEY not in self.same:
+            return pods
+        leaders = [p for p in pods if _meta(p, "labels").get(_WORKER_INDEX) == "0"]
+        since = max((_created(leader) for leader in leaders), default="")
+        return [p for p in pods if _created(p) >= since]
+
     def place_of(self, pod: Mapping[str, Any]) -> tuple[str, int] | None:
         """The role and the number of a Pod; None if it is not in the gang."""
         meta = pod.get("metadata") or {}
@@ -99,10 +124,7 @@ class GangPods:
         """The name of an instance's Pod, if it follows from this Pod's name; else None.
 
         Args:
-            name: the role of the instance.
             number: its number in the role.
-            own_role: this Pod's role.
-            own_pod: this Pod's name.
         """
         role, own = (next(r for r in self.roles if r.name == n) for n in (name, own_role))
         stem, dash, _ = own_pod.rpartition("-")
@@ -130,6 +152,14 @@ class GangPods:
         return ",".join(f"{key}={value}" for key, value in labels.items())
 
 
+def _meta(pod: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    return (pod.get("metadata") or {}).get(name) or {}
+
+
+def _created(pod: Mapping[str, Any]) -> str:
+    return (pod.get("metadata") or {}).get("creationTimestamp") or ""
+
+
 def gang_text(
     same: Mapping[str, str], roles: tuple[GangRole, ...], role: str, index: Mapping[str, str]
 ) -> str:
@@ -137,8 +167,6 @@ def gang_text(
 
     Args:
         same: labels that all Pods share, to the variable with this Pod's value.
-        roles: the roles.
-        role: this Pod's.
         index: the sources of its number, to the variables with their values.
     """
     made = {
@@ -180,9 +208,6 @@ def _roles(text: str) -> tuple[tuple[GangRole, ...], dict[str, Any]]:
 
 def read_gang(env: Mapping[str, str]) -> tuple[GangPods, str, int] | None:
     """The gang of this Pod, its role and its number; None without a gang.
-
-    Args:
-        env: of the init container.
 
     Raises:
         ValueError: the variable, or one that it names, is invalid; the message says which.

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from pairun.kube.paths import object_path
+
 _BETWEEN = {"Job": "jobs", "ReplicaSet": "replicasets", "ConfigMap": "configmaps"}
-"""Kinds that workloads make, with their collections' names; a Framework makes ConfigMaps."""
+"""Kinds that workloads make, with their plurals; a Framework makes ConfigMaps."""
 
 
 class Owner(NamedTuple):
@@ -21,14 +23,8 @@ class Owner(NamedTuple):
     @property
     def path(self) -> str | None:
         """The object's path at the API server, if other workloads make objects of its kind."""
-        from urllib.parse import quote
-
-        collection = _BETWEEN.get(self.kind)
-        if collection is None:
-            return None
-        namespace, name = quote(self.namespace, safe=""), quote(self.name, safe="")
-        root = "apis" if "/" in self.api_version else "api"
-        return f"/{root}/{self.api_version}/namespaces/{namespace}/{collection}/{name}"
+        plural = _BETWEEN.get(self.kind)
+        return plural and object_path(self.api_version, plural, self.namespace, self.name)
 
     @property
     def is_workload(self) -> bool:
@@ -45,11 +41,7 @@ class Owner(NamedTuple):
 
 
 def controller_of(item: Mapping[str, Any]) -> Owner | None:
-    """The controller of an object; None if it has none.
-
-    Args:
-        item: the object from the API server.
-    """
+    """The controller of an object; None if it has none."""
     meta = item.get("metadata") or {}
     for reference in meta.get("ownerReferences") or ():
         if isinstance(reference, dict) and reference.get("controller"):

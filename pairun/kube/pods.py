@@ -61,11 +61,7 @@ def _each_main(pod: Mapping[str, Any], holds: Callable[[Mapping[str, Any]], bool
 
 
 def unscheduled(status: Mapping[str, Any]) -> str | None:
-    """Why the scheduler finds no node; empty without a reason, None before it has tried.
-
-    Args:
-        status: the Pod's status.
-    """
+    """Why the scheduler finds no node; empty without a reason, None before it has tried."""
     condition = _scheduling(status)
     if condition.get("status") != "False":
         return None

@@ -56,9 +56,6 @@ class PortPlan:
 
     OpenPAI's REST server computes the same numbers for its web page, so both must agree.
 
-    Args:
-        annotation: the annotation's JSON text.
-
     Attributes:
         range: half-open; None in the format before OpenPAI 1.0, which lists the numbers.
 

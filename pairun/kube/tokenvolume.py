@@ -15,9 +15,6 @@ def token_volume(name: str) -> dict[str, Any]:
 
     The source is `Bound service account token volume`_.
 
-    Args:
-        name: of the volume.
-
     .. _Bound service account token volume:
         https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/
     """

@@ -58,6 +58,7 @@ from pairun.module.classes import (
     arg,
     define,
     no_change,
+    runs,
     unknown,
     will_change,
 )
@@ -83,7 +84,7 @@ __all__ = (  # noqa: RUF022 - by subject
     # types of arguments
     "Duration", "Mode", "Secret", "reveal",
     # verdicts and results
-    "Result", "Verdict", "no_change", "unknown", "will_change",
+    "Result", "Verdict", "no_change", "runs", "unknown", "will_change",
     # failures
     "Conflict", "FAILURE_KINDS", "Failure", "FailureKind", "Fault", "NoSuchHost", "Permanent", "Skip", "TimedOut", "Transient",
     "UnknownUntilRun",

@@ -6,13 +6,7 @@ import abc
 from collections.abc import Callable, Mapping, Sequence
 
 from pairun.kube.events import Note
-from pairun.module.answers import (
-    Completed,
-    Fetched,
-    FetchedFile,
-    Talk,
-    Unpacked,
-)
+from pairun.module.answers import Completed, Fetched, FetchedFile, Talk, Unpacked
 from pairun.module.effects import changes
 from pairun.secrets.secret import Secret
 

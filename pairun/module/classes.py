@@ -12,12 +12,21 @@ from pairun.module.failures import FailureKind
 
 
 class Verdict(NamedTuple):
-    """What a task would do: ``no_change``, ``will_change``, ``unknown`` or ``check``."""
+    """What a task would do: ``no_change``, ``will_change``, ``unknown`` or ``check``.
+
+    Attributes:
+        kind: one of these.
+        because: what it would change, or why it is unknown.
+        before: the value before the change.
+        after: the value after it.
+        does: what is certain although the kind is unknown: ``runs`` a program, or ``writes``.
+    """
 
     kind: Literal["no_change", "will_change", "unknown", "check"]
     because: str
     before: str | None = None
     after: str | None = None
+    does: Literal["", "runs", "writes"] = ""
 
 
 def no_change(because: str) -> Verdict:
@@ -25,14 +34,28 @@ def no_change(because: str) -> Verdict:
     return Verdict("no_change", because)
 
 
-def will_change(what: str, before: str | None = None, after: str | None = None) -> Verdict:
-    """``apply`` will change something: what, and optionally its value before and after."""
-    return Verdict("will_change", what, before, after)
+def will_change(
+    what: str,
+    before: str | None = None,
+    after: str | None = None,
+    *,
+    does: Literal["", "runs", "writes"] = "",
+) -> Verdict:
+    """``apply`` will change something: what, and optionally its value before and after.
+
+    A review shows it as ``writes``, unless ``does`` says that it ``runs`` something.
+    """
+    return Verdict("will_change", what, before, after, does)
 
 
 def unknown(because: str) -> Verdict:
     """Unknown until the run."""
     return Verdict("unknown", because)
+
+
+def runs(what: str) -> Verdict:
+    """``apply`` runs a program, whose changes are unknown: ``runs("your command")``."""
+    return Verdict("unknown", f"runs {what}", does="runs")
 
 
 @attrs.frozen(kw_only=True)
@@ -100,9 +123,12 @@ class StateModule(Module):
     Attributes:
         verify: after `apply`, run `probe` and `plan` again and require "no change". Set it to False
             in a module that verifies while it writes, or that cannot promise this (a command).
+        certainly: what it does in every new Pod, even where a review does not know its arguments:
+            ``runs`` a program, or ``writes``; empty if that depends.
     """
 
     verify: ClassVar[bool] = True
+    certainly: ClassVar[Literal["", "runs", "writes"]] = ""
 
     def writes(self) -> Iterable[str]:
         """The absolute paths that `apply` makes or replaces, as far as the arguments tell.

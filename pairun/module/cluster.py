@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from pairun.kube.gang import GangPods, read_gang
-from pairun.kube.pods import (
-    init_succeeded,
-    is_done,
-    is_running,
-    of_main_containers,
-    why_missing,
-)
+from pairun.kube.pods import init_succeeded, is_done, is_running, of_main_containers, why_missing
 from pairun.kube.ports import PORT_ANNOTATION, PortPlan, port_annotation
 from pairun.kube.statuses import task_statuses
 

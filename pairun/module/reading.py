@@ -6,13 +6,7 @@ import abc
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
-from pairun.module.answers import (
-    Completed,
-    Fetched,
-    FileStat,
-    Gathering,
-    Mount,
-)
+from pairun.module.answers import Completed, Fetched, FileStat, Gathering, Mount
 from pairun.module.effects import reads
 from pairun.secrets.secret import Secret
 

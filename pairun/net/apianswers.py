@@ -8,6 +8,7 @@ from typing import Any
 
 from pairun.base.foreignjson import parse_record
 from pairun.base.retryafter import is_worth_a_retry, retry_after_s
+from pairun.kube.paths import resource_of
 from pairun.module import Failure, Fetched, Permanent, Transient
 
 _EXPIRED = 410
@@ -29,21 +30,18 @@ def failure_of_answer(
     """The failure that an error response means.
 
     Args:
-        answer: the response.
-        where: the server's name for people.
-        path: the path of the resource.
         token_file: the path of the token; None for no token.
         verb: the verb, if it is neither "get" nor "list".
     """
     status = answer.status
     message = str(status_object(answer.body).get("message") or "")
-    parsed, resource, namespace = _parsed(path)
-    verb = verb or parsed
+    group, resource, namespace, is_one = resource_of(path)
+    resource = f"{resource}.{group}".rstrip(".")
+    verb = verb or ("get" if is_one else "list")
     if status == 400 and _SPEAKS_HTTPS in answer.body:
+        hint = "correct the address: https://…"
         return Permanent(
-            f"{where} requires https, but its address begins with http",
-            fault="platform",
-            hint="correct the address: https://…",
+            f"{where} requires https, but its address begins with http", fault="platform", hint=hint
         )
     if status == 401:
         if token_file is None:
@@ -71,31 +69,21 @@ def failure_of_answer(
             retry_after_s=retry_after_s(answer.header("retry-after"), time.time()),
         )
     if status == 404:
+        hint = "check that the CustomResourceDefinition is installed in this cluster"
         return Permanent(
-            f"{where} does not have the resource {resource}",
-            fault="platform",
-            hint="check that the CustomResourceDefinition is installed in this cluster",
+            f"{where} does not have the resource {resource}", fault="platform", hint=hint
         )
     shown = f": {' '.join(message.split())[:200]}" if message else ""
     return Permanent(f"{where} answered {status} to `{verb} {resource}`{shown}", fault="platform")
 
 
 def status_object(body: bytes) -> dict[str, Any]:
-    """The ``Status`` object in an error response; empty if there is none."""
+    """The ``Status`` object in an error response; empty if there is none.
+
+    A server sends that of its own timeout (504) without a kind.
+    """
     parsed = parse_record(body) or {}
-    return parsed if parsed.get("kind") == "Status" else {}
-
-
-def _parsed(path: str) -> tuple[str, str, str]:
-    """The verb, resource with group, and namespace of a path (Kubernetes API concepts)."""
-    parts = path.strip("/").split("/")
-    group = parts[1] if parts[0] == "apis" and len(parts) > 1 else ""
-    rest = parts[3:] if parts[0] == "apis" else parts[2:]
-    namespace = ""
-    if len(rest) > 2 and rest[0] == "namespaces":
-        namespace, rest = rest[1], rest[2:]
-    resource = rest[0] if rest else path
-    return "get" if len(rest) > 1 else "list", f"{resource}.{group}".rstrip("."), namespace
+    return parsed if parsed.get("kind") == "Status" or parsed.get("status") == "Failure" else {}
 
 
 def _grant(verb: str, resource: str, namespace: str, user: str | None) -> str:

@@ -57,21 +57,15 @@ def access_of_pod(env: Mapping[str, str]) -> ApiAccess:
         )
     names = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
     if missing := [name for name in names if not env.get(name)]:
-        raise NoApiServer(
-            f"this Pod cannot find the API server: not set: {', '.join(missing)}",
-            fault="platform",
-            hint="the kubelet sets these variables in every container",
-        )
+        message = f"this Pod cannot find the API server: not set: {', '.join(missing)}"
+        hint = "the kubelet sets these variables in every container"
+        raise NoApiServer(message, fault="platform", hint=hint)
     host, port = (env[name] for name in names)
     return ApiAccess(f"https://{f'[{host}]' if ':' in host else host}:{port}", token, known)
 
 
 def namespace_of_pod(env: Mapping[str, str]) -> str:
-    """The Pod's namespace, which the kubelet writes next to the token; empty if it does not.
-
-    Args:
-        env: the environment, as for `access_of_pod`.
-    """
+    """The Pod's namespace, which the kubelet writes next to the token; empty if it does not."""
     folder = env.get("PAIRUN_API_CREDENTIALS") or CREDENTIALS
     try:
         with open(os.path.join(folder, "namespace"), encoding="ascii") as file:

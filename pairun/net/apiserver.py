@@ -35,11 +35,6 @@ class _Question(NamedTuple):
     data: bytes | None = None
     is_watch: bool = False
 
-    @property
-    def target(self) -> str:
-        """Its path with the query."""
-        return self.path + (f"?{urlencode(self.query)}" if self.query else "")
-
 
 class ApiServer:
     """The API server of one cluster.
@@ -50,10 +45,6 @@ class ApiServer:
         authority: the path of the CA that signed the server's certificate; None for those of this
             machine.
         refusals: what is known about the server's failures.
-
-    Attributes:
-        host: its host name or IP address.
-        where: its name for people.
 
     Raises:
         NoApiServer: the address is invalid, or the token cannot be read.
@@ -69,11 +60,8 @@ class ApiServer:
         try:
             parts = parse_address(address)
         except Permanent:
-            raise NoApiServer(
-                "the address of the API server is not a plain http or https address",
-                fault="platform",
-                hint="https://HOST:PORT",
-            ) from None
+            message = "the address of the API server is not a plain http or https address"
+            raise NoApiServer(message, fault="platform", hint="https://HOST:PORT") from None
         self._secure = parts.scheme == "https"
         self.host = parts.hostname or ""
         shown = f"[{self.host}]" if ":" in self.host else self.host
@@ -124,12 +112,7 @@ class ApiServer:
             Permanent: any other status, or the body is larger than ``max_bytes``.
         """
         question = _Question(path, query, accept, max_bytes)
-        answer = self._answer(question, Deadline(timeout_s))
-        if answer.status == 200:
-            return answer.body
-        if answer.status == 404 and status_object(answer.body).get("reason") == "NotFound":
-            return None
-        raise self._failure(question, answer)
+        return self._object(question, timeout_s, (200,), (404, "NotFound"))
 
     def post(self, path: str, data: bytes, *, timeout_s: float) -> bytes | None:
         """Create an object, once.
@@ -146,12 +129,7 @@ class ApiServer:
             Failure: as for `ask`.
         """
         question = _Question(path, data=data)
-        answer = self._answer(question, Deadline(timeout_s))
-        if answer.status in (200, 201, 202):
-            return answer.body
-        if answer.status == 409 and status_object(answer.body).get("reason") == "AlreadyExists":
-            return None
-        raise self._failure(question, answer)
+        return self._object(question, timeout_s, (200, 201, 202), (409, "AlreadyExists"))
 
     def watch(
         self, path: str, *, query: Mapping[str, str] | None = None, timeout_s: float
@@ -163,7 +141,6 @@ class ApiServer:
         Args:
             path: the path of the collection, quoted.
             query: selectors and ``resourceVersion``.
-            timeout_s: the time limit, in seconds.
 
         Raises:
             Failure: as for `ask`; an event that is not JSON is `Transient`.
@@ -193,16 +170,23 @@ class ApiServer:
 
     # --- one request -----------------------------------------------------------------------------
 
-    def _answer(self, question: _Question, deadline: Deadline) -> Fetched:
-        """Send a request; after a 401 read the token again and retry once."""
+    def _object(
+        self, question: _Question, timeout_s: float, ok: tuple[int, ...], none: tuple[int, str]
+    ) -> bytes | None:
+        """The body of a response with a status of ``ok``; None for the status and reason ``none``."""
+        deadline = Deadline(timeout_s)
         answer = self._taken(question, deadline)
         if answer.status == 401 and self._token_file is not None:
             # The kubelet replaces a token before it expires; ours may be the previous one.
             self._token = read_token(self._token_file)
             answer = self._taken(question, deadline)
         if answer.header("content-encoding") == "gzip":
-            return answer._replace(body=self._inflated(answer.body, question.max_bytes))
-        return answer
+            answer = answer._replace(body=self._inflated(answer.body, question.max_bytes))
+        if answer.status in ok:
+            return answer.body
+        if (answer.status, status_object(answer.body).get("reason")) == none:
+            return None
+        raise self._failure(question, answer)
 
     def _taken(self, question: _Question, deadline: Deadline) -> Fetched:
         """Send a request on the persistent connection, and read the whole response."""
@@ -244,32 +228,27 @@ class ApiServer:
 
     def _failure(self, question: _Question, answer: Fetched) -> Failure:
         """The failure that a response means; a 401 or 403 may be temporary."""
+        verb = "" if question.data is None else "create"
         failure = failure_of_answer(
-            answer,
-            self.where,
-            question.path,
-            token_file=self._token_file,
-            verb="" if question.data is None else "create",
+            answer, self.where, question.path, token_file=self._token_file, verb=verb
         )
         if self._refusals.may_pass(answer.status) and isinstance(failure, Refused):
-            return Transient(
-                f"{failure.message}; this may be temporary, because requests failed before",
-                fault="platform",
-                hint=failure.hint,
-            )
+            message = f"{failure.message}; this may be temporary, because requests failed before"
+            return Transient(message, fault="platform", hint=failure.hint)
         return failure
 
     def _head(self, session: Session, question: _Question, deadline: Deadline) -> Fetched:
-        headers = {"Accept": question.accept or "application/json"}
+        path, query, accept, _, data, is_watch = question
+        headers = {"Accept": accept or "application/json"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
-        if not question.is_watch:
+        if not is_watch:
             # The server compresses large responses (Kubernetes API concepts, "Compression").
             headers["Accept-Encoding"] = "gzip"
-        if question.data is not None:
+        if data is not None:
             headers["Content-Type"] = "application/json"
-        method = "GET" if question.data is None else "POST"
-        return session.ask(method, self._base + question.target, deadline, headers, question.data)
+        url = self._base + path + (f"?{urlencode(query)}" if query else "")
+        return session.ask("GET" if data is None else "POST", url, deadline, headers, data)
 
     def _inflated(self, body: bytes, max_bytes: int) -> bytes:
         # One byte above the limit shows that the body is too large.

@@ -1,4 +1,4 @@
-"""Runs code in a child process, which is killed after a time limit.
+"""Runs code in a child process, which is killed after a time limit; so it looks up names.
 
 Nothing else ends a name lookup, or a system call that waits for a dead file server.
 """
@@ -15,10 +15,14 @@ from collections.abc import Callable
 from typing import Any
 
 from pairun.base.signals import fork_program
-from pairun.module import TimedOut, Transient, format_duration
+from pairun.module import Failure, NoSuchHost, TimedOut, Transient, format_duration
 
 _REAP_TRIES, _REAP_S = 500, 0.002
 """How often and how long to wait for a killed child: a dead file server can hold it."""
+
+_NO_SUCH_NAME = {getattr(socket, n, None) for n in ("EAI_NONAME", "EAI_NODATA")}
+"""The name does not exist or has no address; ``EAI_AGAIN`` means that no server answered
+(getaddrinfo(3))."""
 
 
 class Channel:
@@ -62,9 +66,6 @@ class Child:
 
     Args:
         work: runs in the process, with its end of the channel.
-
-    Attributes:
-        channel: the program's end.
 
     Raises:
         OSError: no process can be forked.
@@ -136,3 +137,43 @@ def in_child(act: Callable[[], Any], what: str, limit_s: float) -> Any:
     if error is not None:
         raise error
     return result
+
+
+def accepts(host: str, port: int, timeout_s: float) -> bool:
+    """Whether a host accepts a TCP connection on a port within the timeout."""
+
+    def connect() -> None:
+        socket.create_connection((host, port), timeout_s).close()
+
+    try:
+        in_child(connect, f"connecting to {host}", timeout_s)
+    except (Failure, OSError):
+        return False
+    return True
+
+
+def lookup(host: str, limit_s: float) -> str:
+    """The first address of a host, IPv4 before IPv6.
+
+    Raises:
+        NoSuchHost: the name does not exist.
+        Transient: the name service failed.
+        TimedOut: the name service did not answer in time.
+    """
+
+    def ask() -> str:
+        addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        return str(min(addresses, key=lambda a: a[0] != socket.AF_INET)[4][0])
+
+    try:
+        return str(in_child(ask, f"looking up {host}", limit_s))
+    except socket.gaierror as e:
+        raise name_failure(e, host) from None
+
+
+def name_failure(error: socket.gaierror, where: str) -> Failure:
+    """The failure of a name lookup."""
+    why = error.strerror or "the name service failed"
+    if error.errno in _NO_SUCH_NAME:
+        return NoSuchHost.named(where, why)
+    return Transient(f"the name of {where} cannot be resolved: {why}", fault="platform")

@@ -11,14 +11,10 @@ import requests
 import urllib3
 
 from pairun.module import Failure, Permanent, TimedOut, Transient, format_duration
-from pairun.net.addresses import name_failure
+from pairun.net.boundedcall import name_failure
 
 _NO_HOST = (UnicodeError, urllib3.exceptions.LocationValueError, requests.exceptions.InvalidURL)
-_NO_HTTP = (
-    http.client.HTTPException,
-    urllib3.exceptions.HTTPError,
-    requests.RequestException,
-)
+_NO_HTTP = (http.client.HTTPException, urllib3.exceptions.HTTPError, requests.RequestException)
 
 
 class BadCertificate(Permanent):
@@ -28,13 +24,7 @@ class BadCertificate(Permanent):
 
 
 def failure_of(error: Exception, where: str, limit_s: float) -> Failure:
-    """Explain why there was no response, without path, query or header.
-
-    Args:
-        error: the exception.
-        where: the server's name for people.
-        limit_s: the time limit, in seconds.
-    """
+    """Explain why there was no response, without path, query or header."""
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, Failure):
@@ -57,15 +47,11 @@ def failure_of(error: Exception, where: str, limit_s: float) -> Failure:
         # The libraries' errors only wrap the system's; those of requests are OSErrors, too.
         if isinstance(cause, OSError) and not isinstance(cause, requests.RequestException):
             reason = getattr(cause, "reason", None) or cause.strerror or str(cause)
-            return Transient(
-                f"the connection to {where} failed: {reason or 'it was interrupted'}",
-                fault="platform",
-            )
+            message = f"the connection to {where} failed: {reason or 'it was interrupted'}"
+            return Transient(message, fault="platform")
     if names := [type(cause).__name__ for cause in causes if isinstance(cause, _NO_HTTP)]:
-        return Transient(
-            f"{where} closed the connection, or its response is not HTTP ({names[-1]})",
-            fault="platform",
-        )
+        message = f"{where} closed the connection, or its response is not HTTP ({names[-1]})"
+        return Transient(message, fault="platform")
     return Failure(f"the request to {where} failed: {type(error).__name__}", fault="platform")
 
 

@@ -30,7 +30,6 @@ def proxy_for(address: SplitResult, env: Mapping[str, str]) -> Proxy | None:
     """The proxy for an address, or None; requests to this machine never use one.
 
     Args:
-        address: the requested address.
         env: ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY``; a lower-case name wins.
 
     Raises:
@@ -47,11 +46,8 @@ def proxy_for(address: SplitResult, env: Mapping[str, str]) -> Proxy | None:
         host, port = None, None
     if not host or parts.scheme != "http":
         # The text is not shown: it may contain a password.
-        raise Permanent(
-            f"{name.upper()} is not a usable proxy",
-            fault="platform",
-            hint="http://HOST:PORT, also for https addresses",
-        )
+        hint = "http://HOST:PORT, also for https addresses"
+        raise Permanent(f"{name.upper()} is not a usable proxy", fault="platform", hint=hint)
     headers = {}
     if parts.username is not None:
         login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"

@@ -47,12 +47,10 @@ class Session:
     a session can only be closed.
 
     Args:
-        where: the server's name for people.
         tls: verifies the server; None for plain HTTP.
         proxy: the proxy, or None.
 
     Attributes:
-        where: as above.
         reconnected: whether the latest request needed a new connection because the old one broke.
     """
 
@@ -69,7 +67,6 @@ class Session:
         """Make a session for the server of an address.
 
         Args:
-            url: the address.
             env: the task's environment, for proxies and certificate authorities.
 
         Raises:
@@ -303,6 +300,14 @@ def parse_address(url: str) -> SplitResult:
     if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
         raise Permanent("the address is not a plain http or https address", hint=_HINT)
     return parts
+
+
+def may_share_headers(url: str, target: str) -> bool:
+    """Whether headers for one address may be sent to another after a redirect.
+
+    Allowed are the same origin, or the same host with TLS, each on its default port.
+    """
+    return not requests.Session().should_strip_auth(url, target)
 
 
 def too_large(where: str, max_bytes: int) -> Permanent:

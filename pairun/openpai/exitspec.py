@@ -67,10 +67,6 @@ class ExitSpec:
 def read_exit_spec(source: Source, problems: Problems) -> ExitSpec:
     """Read an exit spec; skip invalid entries and patterns, and keep the others.
 
-    Args:
-        source: the text of ``runtime-exit-spec.yaml``.
-        problems: takes a problem for each skipped part.
-
     Raises:
         PairunError: the text is not a list, or no entry is YAML.
     """
@@ -89,7 +85,7 @@ def _entries(source: Source, problems: Problems) -> list[Node]:
         return entries
     if not isinstance(document.value, list):
         message = f"{source.file} must be a list of entries, not {shown(document.value)}"
-        raise PairunError(Problem(FORMAT.kind, message, document.place))
+        raise PairunError.of(FORMAT.kind, message, document.place)
     return document.value
 
 
@@ -151,19 +147,13 @@ def _pattern(code: Node, node: Node, problems: Problems) -> dict[str, Any]:
             pattern = from_go(value.value)
             re.compile(pattern, FLAGS)
         except ValueError as e:
-            problems.warning(
-                "PR745",
-                f"the pattern for exit code {code.value} cannot be used: {e}; pairun skips it",
-                value.place,
-            )
+            message = f"the pattern for exit code {code.value} cannot be used: {e}; pairun skips it"
+            problems.warning("PR745", message, value.place)
             return {}
         out[name] = {"regex": pattern, "go": value.value, "any_of": words_needed(pattern)}
     return out
 
 
 def _say_empty(code: Node, node: Node, problems: Problems) -> None:
-    problems.warning(
-        "PR744",
-        f"the exit code {code.value} has an empty pattern, which matches nothing",
-        node.place,
-    )
+    message = f"the exit code {code.value} has an empty pattern, which matches nothing"
+    problems.warning("PR744", message, node.place)

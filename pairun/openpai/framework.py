@@ -16,13 +16,7 @@ from pairun.openpai.podtemplate import PodMaker
 from pairun.playbook.document.reading import Node, read_text
 from pairun.playbook.document.scalars import Dialect
 
-__all__ = [
-    "API_VERSION",
-    "job_from_framework",
-    "job_text",
-    "make_framework",
-    "with_statuses",
-]
+__all__ = ["API_VERSION", "job_from_framework", "job_text", "make_framework", "with_statuses"]
 
 GRACEFUL_DELETION_S = 600
 
@@ -30,27 +24,17 @@ Object = dict[str, Any]
 
 
 def make_framework(
-    job: Job,
-    *,
-    framework_name: str | None = None,
-    ports: tuple[int, int] = DEFAULT_RANGE,
-    runtime_image: str = "",
-    apiserver: str = "",
-    rest_server: str = "",
+    job: Job, *, framework_name: str | None = None, ports: tuple[int, int] = DEFAULT_RANGE
 ) -> Object:
     """The Framework, without status, that OpenPAI's REST server makes from a job.
 
     Args:
-        job: the job.
         framework_name: the object's name; default: made from user and job name.
         ports: the half-open range of ports to assign.
-        runtime_image: the init container's image.
-        apiserver: address of the API server, for the init container.
-        rest_server: address of OpenPAI's REST server, for the init container.
     """
     name = framework_name or job.framework_id
     gpus = sum(role.resources.gpu * role.instances for role in job.roles)
-    pod = PodMaker(job, name, ports, runtime_image, apiserver, rest_server)
+    pod = PodMaker(job, name, ports)
     return {
         "apiVersion": API_VERSION,
         "kind": "Framework",
@@ -94,7 +78,6 @@ def with_statuses(framework: Object, pods: Mapping[str, Sequence[Object | None]]
     """A copy of a Framework with the status that FrameworkController would set.
 
     Args:
-        framework: the object.
         pods: by sanitised role name, for each task in order, its Pod's status
             (``podUID``, ``podHostIP``, ``podIP``, ``podName``), or None without a Pod.
     """
@@ -120,7 +103,6 @@ def job_from_framework(
     """The job in a Framework.
 
     Args:
-        framework: the object.
         secrets: the job's secrets, from the file that OpenPAI mounts into the Pod.
         dialect: the dialect in which the cluster's REST server reads job files.
 

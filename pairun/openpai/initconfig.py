@@ -51,7 +51,6 @@ def read_init_config(source: Source, init_dir: str | None, problems: Problems) -
     Args:
         source: the text of ``INIT_CONFIG`` or of ``init_plugins.yaml``.
         init_dir: the folder of the operator's own programs, or None if there is none.
-        problems: takes every error.
     """
     node = read_setting(source, ("initPlugins",), CORE)
     wrong = list(violations(node, SCHEMA, FORMAT, whole=source.file))
@@ -62,7 +61,7 @@ def read_init_config(source: Source, init_dir: str | None, problems: Problems) -
     for entry, plugin in zip(entries, plugins, strict=True):
         if plugin.stands_for is None:
             _warn_of_a_slip(entry.value["command"], init_dir, problems)
-    place = (listed.key or listed.place) if listed is not None else node.place
+    place = listed.head if listed is not None else node.place
     return InitPlugins(plugins=tuple(plugins), place=place)
 
 
@@ -93,11 +92,7 @@ def _task(name: Node, sentence: str, args: Node, init_dir: str | None = None) ->
     if init_dir is not None:
         environment["PATH"] = f"{{{{ init_plugin.dir }}}}:{{{{ env.PATH | default('{_PATH}') }}}}"
     id_ = re.sub("[^A-Za-z0-9_]", "_", name.value)
-    keywords = {
-        "id": node_of(id_, name.place),
-        "name": node_of(sentence, name.place),
-        "cmd": args,
-    }
+    keywords = {"id": node_of(id_, name.place), "name": node_of(sentence, name.place), "cmd": args}
     if script.value:
         keywords["environment"] = node_of(environment, script.place)
     return InitPlugin(
@@ -148,12 +143,8 @@ def _warn_of_a_slip(command: Node, init_dir: str | None, problems: Problems) -> 
     if init_dir is not None and os.path.isfile(os.path.join(init_dir, program)):
         return
     for near in get_close_matches(_plain(program), _programs(), 1, 0.85):
-        problems.warning(
-            "PR720",
-            f"'{program}' is not one of OpenPAI's programs, so the shell searches for it",
-            command.place,
-            f"did you mean '{_spellings()[near]}'?",
-        )
+        message = f"'{program}' is not one of OpenPAI's programs, so the shell searches for it"
+        problems.warning("PR720", message, command.place, f"did you mean '{_spellings()[near]}'?")
 
 
 def _plain(program: str) -> str:

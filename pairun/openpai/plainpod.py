@@ -48,8 +48,6 @@ SCHEMA: dict[str, Any] = {
     },
 }
 _PORTS = "ports"  # for a plain Pod these are port numbers, not a request for ports
-_REST_SERVER_ONLY = frozenset({"PR906", "PR909"})
-"""Warnings about OpenPAI's own servers, which a plain Pod never uses."""
 
 
 def read_plain_job(
@@ -76,8 +74,7 @@ def read_plain_job(
         PairunError: the text is not YAML.
     """
     node = read_setting(source, tuple(SCHEMA["properties"]), JS)
-    problems = Problems()
-    problems.extend(violations(node, SCHEMA, FORMAT, whole=source.file))
+    problems = Problems(violations(node, SCHEMA, FORMAT, whole=source.file))
     if problems.errors:
         return None, problems
     job, job_problems = read_job(_document(node, name, gang), user=user, secrets=secrets)
@@ -91,8 +88,8 @@ def no_commands() -> Source:
 
 
 def without_server_warnings(problems: list[Problem]) -> list[Problem]:
-    """The problems that apply to a plain Pod."""
-    return [p for p in problems if p.id not in _REST_SERVER_ONLY]
+    """The problems that apply to a plain Pod, which uses no REST server of OpenPAI."""
+    return [p for p in problems if p.id != "PR909"]
 
 
 def _document(node: Node, name: str, gang: Mapping[str, int] | None) -> Node:
@@ -126,7 +123,7 @@ def _document(node: Node, name: str, gang: Mapping[str, int] | None) -> Node:
 
 def pod_name(env: Mapping[str, str]) -> str:
     """The Pod's name in a form that is valid for a job."""
-    name = env.get("POD_NAME") or env.get("HOSTNAME") or "pod"
+    name = env.get("POD_NAME") or env.get("FC_POD_NAME") or env.get("HOSTNAME") or "pod"
     return re.sub("[^A-Za-z0-9_-]", "-", name)[:255]
 
 
@@ -134,7 +131,6 @@ def plain_cluster(job: Job, env: Mapping[str, str]) -> Cluster:
     """The cluster of one Pod.
 
     Args:
-        job: the result of `read_plain_job`.
         env: ``PAIRUN_HOST_IP`` or ``POD_IP`` is its address; default: the address of its host name.
     """
     ports = job.extras.get(_PORTS) if job.extras else None

@@ -42,15 +42,13 @@ def framework_environment(job: Job) -> Environment:
     }
 
 
-def init_variables(
-    job: Job, role: Role, *, apiserver: str = "", rest_server: str = ""
-) -> Environment:
+def init_variables(job: Job, role: Role) -> Environment:
     """The variables that the REST server sets only in the init container."""
     return {
         "USER_CMD": user_command(job, role),
-        "KUBE_APISERVER_ADDRESS": apiserver,
+        "KUBE_APISERVER_ADDRESS": "",
         "GANG_ALLOCATION": "true" if job.gang else "false",
-        "REST_SERVER_URI": rest_server,
+        "REST_SERVER_URI": "",
     }
 
 
@@ -61,71 +59,35 @@ def app_variables(role: Role) -> Environment:
 
 
 def platform_environment(
-    job: Job,
-    role: Role,
-    index: int,
-    *,
-    pod_uid: str,
-    framework_uid: str | None = None,
-    apiserver: str = "",
-    rest_server: str = "",
+    job: Job, role: Role, index: int, *, pod_uid: str
 ) -> tuple[Environment, Environment]:
-    """The environment of a task's two containers, as a cluster would set it.
-
-    The arguments are those of `instance_environment`.
-    """
+    """The environment of a task's two containers, as a cluster would set it."""
     shared = framework_environment(job)
-    init, app = instance_environment(
-        job,
-        role,
-        index,
-        pod_uid=pod_uid,
-        framework_uid=framework_uid,
-        apiserver=apiserver,
-        rest_server=rest_server,
-    )
+    init, app = instance_environment(job, role, index, pod_uid=pod_uid)
     return shared | init, shared | app
 
 
 def instance_environment(
-    job: Job,
-    role: Role,
-    index: int,
-    *,
-    pod_uid: str,
-    framework_uid: str | None = None,
-    apiserver: str = "",
-    rest_server: str = "",
+    job: Job, role: Role, index: int, *, pod_uid: str
 ) -> tuple[Environment, Environment]:
     """The environment of a task's two containers, without `framework_environment`.
-
-    Args:
-        job: the job.
-        role: the task's role.
-        index: the task's number.
-        pod_uid: the Pod's UID.
-        framework_uid: the UID of the job's Framework; default: derived from its name.
-        apiserver: address of the API server.
-        rest_server: address of OpenPAI's REST server.
 
     Returns:
         The variables of the init container, and those of the user's.
     """
-    controller = _controller_variables(job, role, index, pod_uid, framework_uid)
+    controller = _controller_variables(job, role, index, pod_uid)
     shared = {
         "PAI_CURRENT_TASK_ROLE_NAME": role.name,
         "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": str(index),
     }
-    init = init_variables(job, role, apiserver=apiserver, rest_server=rest_server)
+    init = init_variables(job, role)
     app = app_variables(role) | {"PAI_TASK_INDEX": str(index)}
     return controller | init | shared, controller | shared | app
 
 
-def _controller_variables(
-    job: Job, role: Role, index: int, pod_uid: str, framework_uid: str | None
-) -> Environment:
+def _controller_variables(job: Job, role: Role, index: int, pod_uid: str) -> Environment:
     name = job.framework_id
-    uid = framework_uid or _uid(name)
+    uid = _uid(name)
     config_map = _uid(uid, "configmap")
     return {
         "FC_FRAMEWORK_NAMESPACE": "default",

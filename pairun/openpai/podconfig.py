@@ -11,9 +11,84 @@ import attrs
 from pairun.base.paths import DEFAULT_CONFIG_DIR, DEFAULT_PAI_DIR
 from pairun.errors import PairunError, Place, Problem, Problems, Source
 from pairun.job.jsyaml import JS
-from pairun.openpai.podfiles import PodFiles
 from pairun.playbook.document.reading import Node, decode, read_text
 from pairun.playbook.document.scalars import Dialect
+from pairun.playbook.document.texts import MAX_BYTES, load_bytes
+from pairun.volume.door import Door
+
+
+class PodFiles:
+    """Reads the platform's files; trusts files on the shared volume only if they are mounted there.
+
+    The user's container may write to the volume, and an init container runs again when its Pod's
+    sandbox is recreated. Mounts into the volume are read-only for both.
+    """
+
+    def __init__(self, pai_dir: str, problems: Problems) -> None:
+        self._door = Door(pai_dir, mounted=True)
+        self._problems = problems
+
+    def counts(self, path: str, hint: str) -> bool:
+        """Whether a path exists and only the platform can have written it.
+
+        Args:
+            hint: what to do if it is not trusted.
+        """
+        if path not in self._door:
+            return os.path.exists(path)
+        if not self._door.exists(path):
+            return False
+        if self._door.is_from_platform(path):
+            return True
+        self._problems.warning(
+            "PR718",
+            f"{path} is ignored: it is on the shared volume, where the user's container can write",
+            None,
+            hint,
+        )
+        return False
+
+    def is_folder(self, path: str) -> bool:
+        """Whether a trusted path is a folder."""
+        return os.path.isdir(path) if path not in self._door else self._names(path) is not None
+
+    def names(self, path: str) -> list[str]:
+        """The sorted names in a trusted folder.
+
+        Raises:
+            PairunError: it cannot be listed.
+        """
+        try:
+            return sorted(os.listdir(path)) if path not in self._door else self._names(path) or []
+        except OSError as e:
+            raise _unreadable(path, e) from e
+
+    def _names(self, path: str) -> list[str] | None:
+        try:
+            return self._door.names(path)
+        except NotADirectoryError:
+            return None
+
+    def load(self, path: str, limit: int = MAX_BYTES) -> bytes:
+        """The content of a trusted file.
+
+        Args:
+            limit: the largest size allowed, in bytes.
+
+        Raises:
+            PairunError: it cannot be read.
+        """
+        if path not in self._door:
+            return load_bytes(path, limit)
+        try:
+            return self._door.read(path, limit)
+        except OSError as e:
+            raise _unreadable(path, e) from e
+
+
+def _unreadable(path: str, error: OSError) -> PairunError:
+    return PairunError.of("PR108", f"{path} cannot be read: {error.strerror}")
+
 
 INIT_DIRS = ("/opt/pairun/init.d", "/user/local/pai/init.d")
 EXIT_SPEC = "runtime-exit-spec.yaml"
@@ -35,9 +110,6 @@ class PodConfig:
     """Finds the settings of this Pod.
 
     Attributes:
-        env: the environment of the init container.
-        pai_dir: the shared volume.
-        problems: takes warnings.
         dialect: the dialect of YAML of the cluster's REST server.
     """
 
@@ -70,14 +142,8 @@ class PodConfig:
             # A volume mounted without `subPath` is a folder that contains the file.
             path = os.path.join(path, EXIT_SPEC)
             if EXIT_SPEC not in self.files.names(os.path.dirname(path)):
-                raise PairunError(
-                    Problem(
-                        "PR716",
-                        f"there is no {path}",
-                        None,
-                        "give the key of the ConfigMap this name",
-                    )
-                )
+                hint = "give the key of the ConfigMap this name"
+                raise PairunError.of("PR716", f"there is no {path}", None, hint)
         return None if path is None else decode(self.files.load(path), path, "cluster")
 
     def init_dir(self) -> str | None:
@@ -85,9 +151,7 @@ class PodConfig:
         given = self.env.get("PAI_INIT_DIR")
         if given and not os.path.isdir(given):
             hint = "correct the variable, or unset it"
-            raise PairunError(
-                Problem("PR716", f"PAI_INIT_DIR: {given} is not a folder", None, hint)
-            )
+            raise PairunError.of("PR716", f"PAI_INIT_DIR: {given} is not a folder", None, hint)
         if given and self.files.counts(given, _HINT):
             return given
         image = DEFAULT_PAI_DIR
@@ -126,7 +190,6 @@ def read_setting(source: Source, keys: Sequence[str], dialect: Dialect) -> Node:
     """Read the text of a setting.
 
     Args:
-        source: the text.
         keys: the keys that it may contain.
         dialect: the dialect of its scalars.
 
@@ -141,14 +204,9 @@ def read_setting(source: Source, keys: Sequence[str], dialect: Dialect) -> Node:
             raise
         line = source.text.count("\n", 0, folded) + 1
         place = Place(source, line, folded - source.text.rfind("\n", 0, folded))
-        raise PairunError(
-            Problem(
-                "PR714",
-                f"{source.file} has lost its line ends: `>` and `>-` join the lines of a block",
-                place,
-                f"begin the block with `|`, which keeps them:\n{_corrected(source, keys)}",
-            )
-        ) from e
+        message = f"{source.file} has lost its line ends: `>` and `>-` join the lines of a block"
+        hint = f"begin the block with `|`, which keeps them:\n{_corrected(source, keys)}"
+        raise PairunError.of("PR714", message, place, hint) from e
 
 
 def _folds(text: str, keys: Sequence[str]) -> Iterator[int]:
@@ -216,9 +274,7 @@ def _secrets_document(path: str, files: PodFiles) -> Node:
             *(Problem("PR716", f"{path} is not valid YAML here", place) for place in places)
         ) from None
     if node.value is not None and not isinstance(node.value, dict):
-        raise PairunError(
-            Problem("PR716", f"{path} must be a mapping of names to secrets", node.place)
-        )
+        raise PairunError.of("PR716", f"{path} must be a mapping of names to secrets", node.place)
     return node
 
 

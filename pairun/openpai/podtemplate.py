@@ -3,55 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pairun.job.model import DEFAULT_SHM_MB, Job, Role
-from pairun.kube.ports import PORT_ANNOTATION, port_annotation
+from pairun.kube.labels import CONFIG_SECRET, REGISTRY_SECRET
+from pairun.kube.ports import DEFAULT_RANGE, PORT_ANNOTATION, port_annotation
 from pairun.openpai.platform import app_variables, framework_environment, init_variables
 
 Object = dict[str, Any]
 
 
-class PodMaker:
-    """Makes the Pod templates of a job's roles."""
+class PodMaker(NamedTuple):
+    """Makes the Pod templates of a job's roles.
 
-    def __init__(
-        self,
-        job: Job,
-        name: str,
-        ports: tuple[int, int],
-        runtime_image: str,
-        apiserver: str,
-        rest_server: str,
-    ) -> None:
-        self._job = job
-        self._name = name
-        self._ports = ports
-        self._runtime_image = runtime_image
-        self._apiserver = apiserver
-        self._rest_server = rest_server
+    Attributes:
+        name: of the Framework.
+        ports: the half-open range of ports to assign.
+        image: of the init container.
+    """
+
+    job: Job
+    name: str
+    ports: tuple[int, int] = DEFAULT_RANGE
+    image: str = ""
 
     def make(self, role: Role) -> Object:
         """The Pod template of a role."""
-        job = self._job
+        job = self.job
         shared = [
             *_values(framework_environment(job)),
             {"name": "PAI_CURRENT_TASK_ROLE_NAME", "value": role.name},
             _index("PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"),
         ]
-        own = init_variables(job, role, apiserver=self._apiserver, rest_server=self._rest_server)
         spec: Object = {
             "restartPolicy": "Never",
             "serviceAccountName": "runtime-account",
             "hostNetwork": True,
-            "initContainers": [self._init(role, _values(own) + shared)],
+            "initContainers": [self._init(role, _values(init_variables(job, role)) + shared)],
             "containers": [self._app(role, [*shared, _index("PAI_TASK_INDEX")])],
             "volumes": self._volumes(role),
             "affinity": _WORKERS_ONLY,
             "priorityClassName": "pai-job-minimal-priority",
         }
         if role.image.node.get("auth") is not None:
-            spec["imagePullSecrets"] = [{"name": f"{self._name}-regcred"}]
+            spec["imagePullSecrets"] = [{"name": f"{self.name}-{REGISTRY_SECRET}"}]
         return {
             "metadata": {
                 "labels": {
@@ -61,7 +56,7 @@ class PodMaker:
                 },
                 "annotations": {
                     "container.apparmor.security.beta.kubernetes.io/app": "unconfined",
-                    PORT_ANNOTATION: port_annotation(role.resources.ports, self._ports),
+                    PORT_ANNOTATION: port_annotation(role.resources.ports, self.ports),
                 },
             },
             "spec": spec,
@@ -71,7 +66,7 @@ class PodMaker:
         return {
             "name": "init",
             "imagePullPolicy": "Always",
-            "image": self._runtime_image,
+            "image": self.image,
             "env": env,
             "volumeMounts": [
                 *self._shared_mounts(role),
@@ -103,10 +98,7 @@ class PodMaker:
                 }
             },
             "terminationMessagePath": "/tmp/pai-termination-log",
-            "volumeMounts": [
-                {"name": "dshm", "mountPath": "/dev/shm"},
-                *self._shared_mounts(role),
-            ],
+            "volumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"}, *self._shared_mounts(role)],
         }
 
     def _shared_mounts(self, role: Role) -> list[Object]:
@@ -114,11 +106,11 @@ class PodMaker:
             {"name": "pai-vol", "mountPath": "/usr/local/pai"},
             {
                 "name": "host-log",
-                "subPath": f"{self._job.user}/{self._name}/{role.fc_name}",
+                "subPath": f"{self.job.user}/{self.name}/{role.fc_name}",
                 "mountPath": "/usr/local/pai/logs",
             },
         ]
-        if self._job.secrets is not None:
+        if self.job.secrets is not None:
             mounts.append({"name": "job-secrets", "mountPath": "/usr/local/pai/secrets"})
         return mounts
 
@@ -130,8 +122,8 @@ class PodMaker:
             {"name": "host-log", "hostPath": {"path": "/var/log/pai"}},
             {"name": "job-exit-spec", "configMap": {"name": "runtime-exit-spec-configuration"}},
         ]
-        if self._job.secrets is not None:
-            secret = {"secretName": f"{self._name}-configcred"}
+        if self.job.secrets is not None:
+            secret = {"secretName": f"{self.name}-{CONFIG_SECRET}"}
             volumes.append({"name": "job-secrets", "secret": secret})
         return volumes
 

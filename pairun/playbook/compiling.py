@@ -46,13 +46,6 @@ def compile_phase(
 ) -> Plan:
     """Make the plan of one phase.
 
-    Args:
-        effective: the playbooks after every layer.
-        phase: the phase to compile.
-        content: the content roots.
-        inputs: the data that expressions can use.
-        problems: takes every error and warning; a plan with errors must not be used.
-
     Raises:
         PairunError: a module cannot be loaded; the other tasks are still checked.
     """
@@ -147,31 +140,22 @@ class _Compiler:
     def _add_vars(self, values: Values, node: Node | None) -> None:
         for name, each in node.items() if node else ():
             if name in RESERVED:
-                self._problems.error(
-                    "PR213", f"'{name}' has a meaning in expressions", each.key or each.place
-                )
+                self._problems.error("PR213", f"'{name}' has a meaning in expressions", each.head)
             values.vars[name] = values.of(each)
 
     def _deprecated(self, draft: TaskDraft, name: str, attempts: Any) -> int | None:
         """Warn of an argument that counts attempts, replaced by ``retries``; return its value."""
         node = draft.args.get(name)
-        place = (node.key or node.place) if node else None
+        place = node.head if node else None
         if isinstance(attempts, Late):
-            self._problems.error(
-                "PR305",
-                f"'{name}' must be known before the run, and depends on {attempts.because}",
-                place,
-            )
+            message = f"'{name}' must be known before the run, and depends on {attempts.because}"
+            self._problems.error("PR305", message, place)
             return None
         if not isinstance(attempts, int) or attempts < 1:
             self._problems.error("PR605", f"{draft.module}: '{name}' must be at least 1", place)
             return None
-        self._problems.warning(
-            "PR214",
-            f"{draft.module}: '{name}' is deprecated",
-            place,
-            f"set the task's 'retries: {attempts - 1}' instead",
-        )
+        hint = f"set the task's 'retries: {attempts - 1}' instead"
+        self._problems.warning("PR214", f"{draft.module}: '{name}' is deprecated", place, hint)
         return attempts
 
     def _known(self, keywords: Mapping[str, Node], values: Values) -> dict[str, Any]:
@@ -229,7 +213,9 @@ class _Compiler:
             for name, value in ((name, values.of(node)) for name, node in draft.args.items())
         }
         leaves = {name: list(_leaves(value)) for name, value in args.items()}
-        pending = frozenset(n for n, x in leaves.items() if any(map(_is_unready, x)))
+        pending = frozenset(
+            n for n, x in leaves.items() if any(isinstance(v, Late | Broken) for v in x)
+        )
         check_arguments(draft, cls, args, pending, self._problems)
         check_bounds(draft, cls, args, self._policy, self._problems)
         if any(leaf is BROKEN for each in leaves.values() for leaf in each):
@@ -259,9 +245,7 @@ class _Compiler:
             keywords = self._keywords(handler)
             for name in ("on_exit", "parallel"):
                 if (each := keywords.get(name)) is not None and each.value is not None:
-                    self._problems.error(
-                        "PR201", f"an exit handler has no '{name}'", each.key or each.place
-                    )
+                    self._problems.error("PR201", f"an exit handler has no '{name}'", each.head)
             # A handler that never runs would only clutter the review.
             if task is not None and task.when is not False:
                 handlers.append(attrs.evolve(task, events=_events(keywords.get("event"))))
@@ -276,10 +260,6 @@ def _fits(keyword: str, node: Node) -> bool:
     if keyword not in KEYWORDS or node.value is None:
         return True
     return not any(violations(node, KEYWORDS[keyword].schema))
-
-
-def _is_unready(value: object) -> bool:
-    return isinstance(value, Late | Broken)
 
 
 def _leaves(value: Any) -> Iterator[Any]:
@@ -297,24 +277,15 @@ def _events(node: Node | None) -> tuple[Event, ...]:
 
 
 def check_user_command(draft: Draft, plan: Plan, problems: Problems) -> None:
-    """Report a command that is not the last task of its phase, or that never runs.
-
-    Args:
-        draft: the playbook of one phase.
-        plan: the compiled draft.
-        problems: takes every error.
-    """
+    """Report a command that is not the last task of its phase, or that never runs."""
     for n, step in enumerate(plan.steps):
         for task in step.tasks if isinstance(step, Group) else (step,):
             if task.module == USER_COMMAND and task is not plan.steps[-1]:
                 after = attrs.evolve(plan, steps=plan.steps[n + 1 :])
                 later = draft.find(next(after.tasks(), task).id)
-                problems.error(
-                    "PR208",
-                    "user_command must be the last task of its phase",
-                    later.place if later else None,
-                    "use on_exit for what must happen after the command",
-                )
+                message = "user_command must be the last task of its phase"
+                hint = "use on_exit for what must happen after the command"
+                problems.error("PR208", message, later.place if later else None, hint)
     if plan.phase == "runtime":
         _check_it_runs(draft, plan, problems)
 
@@ -328,9 +299,7 @@ def _check_it_runs(draft: Draft, plan: Plan, problems: Problems) -> None:
     for d in commands:
         when = d.node.get("when")
         place = d.disabled or (when.place if when else place)
+    hint = "it is the last task of the runtime phase: user_command: {script: …}"
     problems.error(
-        "PR205",
-        "'user_command' is missing" + (": removed here" if commands else ""),
-        place,
-        "it is the last task of the runtime phase: user_command: {script: …}",
+        "PR205", "'user_command' is missing" + (": removed here" if commands else ""), place, hint
     )

@@ -17,7 +17,7 @@ import attrs
 from pairun.base.paths import built_in_folder
 from pairun.contract.loading import ModuleFile, class_in
 from pairun.contract.sources import ModuleSource, module_paths, read_source
-from pairun.errors import PairunError, Problem, Problems
+from pairun.errors import PairunError, Problems
 from pairun.module import Module
 from pairun.playbook.document.texts import decode, load_bytes
 from pairun.playbook.keywords import KEYWORDS
@@ -40,7 +40,6 @@ class Root:
     """One content root.
 
     Attributes:
-        path: the folder.
         layer: ``built-in`` or ``cluster``.
         flat: the playbooks are in the folder itself (a mounted ConfigMap).
     """
@@ -159,12 +158,8 @@ class Content:
         for paths, root in layers:
             for name, path in paths.items():
                 if name in KEYWORDS:
-                    raise PairunError(
-                        Problem(
-                            "PR213",
-                            f"{path}: '{name}' is a keyword, so nothing else may be called that",
-                        )
-                    )
+                    message = f"{path}: '{name}' is a keyword, so nothing else may be called that"
+                    raise PairunError.of("PR213", message)
                 stacked[name] = (path, root)
         return stacked
 
@@ -172,7 +167,6 @@ class Content:
         """The documents of that name (``init``, ``runtime``, ``policy``), lowest root first.
 
         Args:
-            name: the files' name.
             problems: takes the errors of files that cannot be read, instead of an exception.
         """
         playbooks = []
@@ -238,7 +232,6 @@ def open_content(extra: Sequence[str], env: Mapping[str, str]) -> Content:
     """The content roots of this process.
 
     Args:
-        extra: folders given with ``--root``.
         env: ``PAIRUN_PATH`` (folders separated by ``:``) and ``PAI_CONFIG_DIR`` are read.
 
     Raises:
@@ -251,13 +244,8 @@ def open_content(extra: Sequence[str], env: Mapping[str, str]) -> Content:
         roots.append(Root(path=path, layer="cluster"))
     config = env.get("PAI_CONFIG_DIR")
     if config and not os.path.isdir(config):
-        raise PairunError(
-            Problem(
-                "PR601",
-                f"PAI_CONFIG_DIR: {config} is not a folder",
-                hint="correct the variable, or unset it",
-            )
-        )
+        message = f"PAI_CONFIG_DIR: {config} is not a folder"
+        raise PairunError.of("PR601", message, hint="correct the variable, or unset it")
     if config:
         flat = Root(path=config, layer="cluster", flat=True)
         if flat.files("playbooks"):

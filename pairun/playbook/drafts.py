@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
 from pairun.errors import Place, Problems
 from pairun.module import Phase
-from pairun.plan import USER_COMMAND
+from pairun.plan import USER_COMMAND, FailurePolicy
 from pairun.playbook.document.reading import Node
 from pairun.playbook.keywords import keywords_of
 
@@ -19,8 +20,6 @@ class TaskDraft:
     """A task whose values layers can still override.
 
     Attributes:
-        id: the task's id.
-        module: the name of its module.
         node: keyword to value; the module's arguments are under its name.
         origin: the layer that added the task: built-in, cluster, plugin, engine, job.
         scope: further names that the task's own expressions see (a plugin's parameters).
@@ -28,7 +27,7 @@ class TaskDraft:
         handler_policy: the default for its exit handlers.
         disabled: the place that disables it, if any.
         used_at: the place in the job that uses the task's plugin.
-        given: the parameters that the job passes to this plugin.
+        given: the parameters of this use of its plugin: those of the job, and the spec's defaults.
     """
 
     id: str
@@ -77,11 +76,7 @@ class Draft:
     """The playbook of one phase while layers are applied.
 
     Attributes:
-        phase: which phase.
-        steps: tasks and groups, in order.
         vars: variables of the whole playbook.
-        grace: time between TERM and KILL.
-        place: of the list of tasks.
         left_out: base ids of plugins without tasks, because the plugin has an error.
     """
 
@@ -112,12 +107,26 @@ class Draft:
         return len(self.steps) - 1 if ends else len(self.steps)
 
 
+class PluginUse(NamedTuple):
+    """One plugin that a role of a job uses.
+
+    Attributes:
+        plugin: name of the plugin spec.
+        base_id: the prefix of its tasks' ids: the plugin's name, or the prerequisite's.
+        parameters: rendered; a scalar that contains a secret holds a `Secret`.
+        failure_policy: the job's setting, ``fail`` by default.
+        place: where the job uses the plugin.
+    """
+
+    plugin: str
+    base_id: str
+    parameters: Node
+    failure_policy: FailurePolicy
+    place: Place
+
+
 def draft_task(
-    node: Node,
-    modules: Mapping[str, object],
-    origin: str,
-    problems: Problems,
-    **more: Any,
+    node: Node, modules: Mapping[str, object], origin: str, problems: Problems, **more: Any
 ) -> TaskDraft | None:
     """Make a task from its tree; None, with a problem, unless it has exactly one module."""
     reserved = {*keywords_of("task"), *keywords_of("operation"), "event"}
@@ -128,12 +137,8 @@ def draft_task(
             problems.error("PR203", "the task has no module", node.place, "see `pairun doc`")
         elif named:
             second = node.value[named[1]]
-            problems.error(
-                "PR203",
-                f"the task has {len(named)} modules: {', '.join(named)}",
-                second.key or second.place,
-                "write one task for each",
-            )
+            message = f"the task has {len(named)} modules: {', '.join(named)}"
+            problems.error("PR203", message, second.head, "write one task for each")
         return None
     module = named[0]
     args = node.value[module]
@@ -171,6 +176,91 @@ def history(node: Node) -> Iterator[Node]:
     while current is not None:
         yield current
         current = current.overrides
+
+
+class Setter(NamedTuple):
+    """A value, and who set it.
+
+    Attributes:
+        layer: such as ``job``.
+        source: the parameter or variable with this value, for a value that another text uses.
+    """
+
+    value: Any
+    layer: str
+    where: str
+    source: str = ""
+
+
+_USER_EXTENSION = Setter(
+    "unknown until run", "platform", "the mounted user extension", "user_extension"
+)
+_NAME = re.compile(r"""(?<![\w.'"])(?:(parameters|expanded)(?:\.|\[['"]))?([A-Za-z_]\w*)""")
+
+
+class Origins(NamedTuple):
+    """Where the values of a task come from.
+
+    Attributes:
+        task: the task; None for the playbook itself.
+        variables: those of its playbook.
+    """
+
+    task: TaskDraft | None
+    variables: Mapping[str, Node]
+    parameters: Node | None = None
+
+    def setters(self, node: Node, *, bare: bool = False) -> tuple[Setter, ...]:
+        """Who set a value, the effective one first: what its text uses, then the layers.
+
+        Args:
+            bare: the text is an expression, as that of ``when``.
+        """
+        used = []
+        for name, source in self.sources(node, bare=bare):
+            if source is None:
+                used.append(_USER_EXTENSION)
+                continue
+            is_default = name.startswith("parameter") and source.place.source.layer != "job"
+            used.append(setter_of(source, f"default of {name}" if is_default else name))
+        return (*used, *map(setter_of, history(node)))
+
+    def sources(self, node: Node, *, bare: bool = False) -> Iterator[tuple[str, Node | None]]:
+        """The parameters and variables that a value uses; the user's extension has no node."""
+        in_job = node.place.source.layer == "job"
+        given, variables = self.parameters, {**self.variables}
+        if self.task is not None:
+            given = given if in_job or self.task.given is None else self.task.given
+            own = self.task.node.get("vars")
+            variables |= dict(own.items()) if own is not None else {}
+        expressions = list(_expressions(node, bare=bare))
+        seen = set()
+        for expression in expressions:
+            for of, name in _NAME.findall(expression):
+                if (of, name) in seen:
+                    continue
+                seen.add((of, name))
+                if of and given is not None and (parameter := given.get(name)) is not None:
+                    yield f"parameter {name}", parameter
+                elif not of and name == "user_extension" and not in_job:
+                    yield name, None
+                elif not of and (variable := variables.get(name)) is not None:
+                    yield f"variable {name}", variable
+                    expressions += _expressions(variable, bare=False)
+
+
+def setter_of(node: Node, source: str = "") -> Setter:
+    """Who set a value, without the layers below."""
+    return Setter(node.plain(), node.place.source.layer, str(node.place), source)
+
+
+def _expressions(node: Node, *, bare: bool) -> Iterator[str]:
+    for child in (*(child for _, child in node.items()), *node.elements()):
+        yield from _expressions(child, bare=bare)
+    if isinstance(node.value, str) and bare:
+        yield node.value
+    elif isinstance(node.value, str):
+        yield from re.findall(r"\{[{%](.*?)[%}]\}", node.value, re.DOTALL)
 
 
 def merged(low: Node | None, high: Node) -> Node:

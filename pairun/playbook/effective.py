@@ -9,11 +9,9 @@ from pairun.errors import PairunError, Place, Problems
 from pairun.module import Phase, Secret
 from pairun.playbook.content import Content
 from pairun.playbook.document.checking import KEYWORDS, violations
-from pairun.playbook.document.nodes import elements, entries
-from pairun.playbook.document.reading import Node
-from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task, merged
+from pairun.playbook.document.reading import Node, elements, entries
+from pairun.playbook.drafts import Draft, GroupDraft, PluginUse, TaskDraft, draft_task, merged
 from pairun.playbook.initplugins import InitPlugins, replace_tasks
-from pairun.playbook.inputs import PluginUse
 from pairun.playbook.keywords import playbook_schema
 from pairun.playbook.patches import Patcher, phase_hints
 from pairun.playbook.pluginfolders import folder_plugins
@@ -29,12 +27,7 @@ RESERVED = frozenset(
 
 
 class Effective(NamedTuple):
-    """The playbooks of a role after every layer.
-
-    Attributes:
-        drafts: the two phases.
-        policy: the effective policy.
-    """
+    """The playbooks of a role after every layer."""
 
     drafts: Mapping[Phase, Draft]
     policy: Policy
@@ -44,7 +37,6 @@ class Layers:
     """Everything below the job: read and checked once, then used for every role.
 
     Args:
-        content: the content roots.
         root_problems: takes the roots' errors instead of an exception; such layers are only for
             finding more problems, not for making plans.
 
@@ -78,38 +70,29 @@ class Layers:
         """Check a playbook document against the format.
 
         Args:
-            document: the playbook.
-            problems: takes every error.
             phase: the phase in its file's name.
         """
         problems.extend(violations(document, self._schema, KEYWORDS))
         tasks, patches = document.get("tasks"), document.get("patches")
         if tasks is None and patches is None:
             as_in_a_job = next((p for p in PHASES if document.get(p) is not None), None)
-            problems.error(
-                "PR205",
-                "a playbook has 'tasks' or 'patches'",
-                document.place,
+            hint = (
                 f"'{as_in_a_job}:' is the form of a job; write 'phase: {as_in_a_job}', "
                 "and the list below 'patches:'"
                 if as_in_a_job
-                else None,
+                else None
             )
+            problems.error("PR205", "a playbook has 'tasks' or 'patches'", document.place, hint)
         elif tasks is not None and patches is not None:
-            problems.error(
-                "PR207",
+            message = (
                 "a playbook has 'tasks' or 'patches', not both: 'tasks' replaces the playbook "
-                "of a lower layer, 'patches' changes it",
-                patches.key or patches.place,
-                also=[("the tasks", tasks.key or tasks.place)],
+                "of a lower layer, 'patches' changes it"
             )
+            problems.error("PR207", message, patches.head, also=[("the tasks", tasks.head)])
         declared = document.get("phase")
         if phase and declared is not None and declared.value in PHASES and declared.value != phase:
-            problems.error(
-                "PR204",
-                f"'phase' must be {phase} in a file of that name, not {declared.value}",
-                declared.place,
-            )
+            message = f"'phase' must be {phase} in a file of that name, not {declared.value}"
+            problems.error("PR204", message, declared.place)
 
     def effective(
         self,
@@ -131,7 +114,6 @@ class Layers:
             job: the job's ``extras.pairun``.
             user_extension: the value of that name in plugin specs.
             written: the scripts that programs of plugin folders wrote; None before they run.
-            problems: takes every error.
         """
         problems.extend(self.warnings)
         drafts = {phase: self._base(phase, problems) for phase in PHASES}
@@ -181,13 +163,11 @@ class Layers:
             if (tasks := document.get("tasks")) is not None:
                 draft.steps = self._steps(tasks, origin, problems)
                 draft.vars, draft.grace = {}, None
-                draft.place = tasks.key or tasks.place
+                draft.place = tasks.head
             for name, node in entries(document, "vars"):
                 draft.vars[name] = merged(draft.vars.get(name), node)
                 if name in RESERVED:
-                    problems.error(
-                        "PR213", f"'{name}' has a meaning in expressions", node.key or node.place
-                    )
+                    problems.error("PR213", f"'{name}' has a meaning in expressions", node.head)
             if (grace := document.get("grace")) is not None:
                 draft.grace = merged(draft.grace, grace)
             if (patches := document.get("patches")) is not None:
@@ -234,7 +214,7 @@ class Layers:
         if len(problems.errors) > before and not isinstance(node.value, dict):
             return
         for name, value in entries(node, "vars"):
-            what, place = f"set the variable '{name}'", value.key or value.place
+            what, place = f"set the variable '{name}'", value.head
             if policy is None or policy.may_set(name).granted(problems, what, place):
                 for draft in drafts.values():
                     draft.vars[name] = merged(draft.vars.get(name), value)
@@ -278,13 +258,9 @@ def _check_ids(drafts: Mapping[Phase, Draft], problems: Problems) -> None:
                 continue
             for id_, place in _ids_of(task):
                 if (first := seen.setdefault(id_, place)) is not place:
-                    problems.error(
-                        "PR206",
-                        f"the id '{id_}' is used twice",
-                        place,
-                        "give the task another id",
-                        also=[("first used here", first)],
-                    )
+                    message = f"the id '{id_}' is used twice"
+                    hint = "give the task another id"
+                    problems.error("PR206", message, place, hint, also=[("first used here", first)])
 
 
 def _ids_of(task: TaskDraft) -> Iterator[tuple[str, Place]]:

@@ -16,8 +16,6 @@ class InitPlugin(NamedTuple):
     """One entry of the list.
 
     Attributes:
-        name: its name in the list.
-        place: its place in the list.
         stands_for: the id of the playbook's task that it replaces, or None.
         task: its own task, if the playbook has none for it.
         scope: further names that the task's own expressions see.
@@ -27,7 +25,7 @@ class InitPlugin(NamedTuple):
     place: Place
     stands_for: str | None = None
     task: Node | None = None
-    scope: Mapping[str, Any] = attrs.field(factory=dict)
+    scope: Mapping[str, Any] = {}
 
 
 class InitPlugins(NamedTuple):
@@ -45,12 +43,6 @@ def replace_tasks(
     A plugin that replaces a task of the playbook uses that task from the layers below, with its
     arguments, exit codes and limits. The playbook's other tasks are disabled, and the review shows
     them as disabled.
-
-    Args:
-        draft: the init phase.
-        listed: the list.
-        modules: the known modules.
-        problems: takes every error.
     """
     before = list(draft.tasks())
     # Patches use the ids of the playbook's tasks, so no other task may have one of them.
@@ -81,13 +73,12 @@ def _of_playbook(
     by_id = [t for t in tasks if t.id == plugin.stands_for]
     replaced = next(iter(by_id + [t for t in tasks if t.module == plugin.stands_for]), None)
     if replaced is None:
-        problems.error(
-            "PR715",
+        message = (
             f"'{plugin.name}' maps to the task '{plugin.stands_for}', which the init playbook "
-            "does not have",
-            plugin.place,
-            did_you_mean(str(plugin.stands_for), [t.id for t in tasks]),
+            "does not have"
         )
+        hint = did_you_mean(str(plugin.stands_for), [t.id for t in tasks])
+        problems.error("PR715", message, plugin.place, hint)
         return None
     # In the review, the task's name includes the entry of the list.
     name = replaced.node.get("name")

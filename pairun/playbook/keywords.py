@@ -30,11 +30,8 @@ class Keyword(NamedTuple):
     """One keyword.
 
     Attributes:
-        name: as written.
         places: where it is allowed, separated by spaces.
         schema: JSON Schema of its value.
-        meaning: one sentence.
-        default: the default, as text.
         example: a line or two of YAML.
     """
 

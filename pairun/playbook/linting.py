@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 
-from pairun.contract.linting import declaration, foreign_imports, wrong_defaults
+from jinja2 import TemplateError
+from jinja2 import nodes as ast
+
+from pairun.contract.arguments import arguments
+from pairun.contract.linting import (
+    declaration,
+    foreign_imports,
+    ruff_findings,
+    wrong_defaults,
+)
 from pairun.contract.loading import load_module
 from pairun.contract.sources import read_source
-from pairun.errors import PairunError, Place, Problems
+from pairun.errors import PairunError, Problem, Problems, did_you_mean, nearest
 from pairun.module import Phase
 from pairun.playbook.content import Content
-from pairun.playbook.document.reading import Node, decode
+from pairun.playbook.document.reading import Node, elements, entries
+from pairun.playbook.document.textplaces import place_in
 from pairun.playbook.drafts import Draft
 from pairun.playbook.effective import Layers
 from pairun.playbook.expressions.filecheck import check_expressions
-from pairun.playbook.keywords import KEYWORDS
+from pairun.playbook.expressions.sandbox import ENVIRONMENT
+from pairun.playbook.expressions.template import is_template
+from pairun.playbook.keywords import KEYWORDS, keywords_of
 from pairun.playbook.moduleexamples import example_problems
 from pairun.playbook.patches import Patcher, phase_hints
-from pairun.playbook.policy import policy_mistakes
-from pairun.playbook.policy_names import unknown_names
-from pairun.playbook.specparameters import check_parameters
-from pairun.playbook.specs import PHASES, check_spec
+from pairun.playbook.pluginfolders import folder_plugins
+from pairun.playbook.policy import Policy, policy_mistakes, unknown_pod_paths
+from pairun.playbook.specs import OPEN, PHASES, check_spec
 from pairun.playbook.taskchecks import check_task, check_tasks
 
 
@@ -117,11 +129,6 @@ def lint_module(path: str) -> Problems:
         problems.error("PR213", f"{path}: '{name}' is a keyword, so no module may have that name")
     try:
         source = read_source(name, path)
-        texts = {
-            file: decode(data, source.place(file), "file")
-            for file, data in source.files.items()
-            if file.endswith(".py")
-        }
         module = load_module(name, path)
         wrong = list(wrong_defaults(module, source))
         foreign = list(foreign_imports(source))
@@ -133,14 +140,14 @@ def lint_module(path: str) -> Problems:
         # The module loads, so it does not import the invalid file.
         problems.error("PR602", f"{path} holds a file that is not Python: {e}")
         return problems
-    for (file, line, column), message, hint in wrong:
-        problems.error("PR603", message, Place(texts[file], line, column), hint)
+    for at, message, hint in wrong:
+        problems.error("PR603", message, source.at(*at), hint)
+    for at, message in ruff_findings(source):
+        problems.error("PR603", f"the module {name}: {message}", source.at(*at))
     if name not in KEYWORDS:
-        file, line, column = example
-        place = Place(texts[file], line, column)
-        problems.extend(example_problems(name, module, place))
+        problems.extend(example_problems(name, module, source.at(*example)))
     for each in foreign:
-        place = Place(texts[each.file], each.line, each.column)
+        place = source.at(each.file, each.line, each.column)
         if each.relative:
             problems.error(
                 "PR602",
@@ -157,3 +164,181 @@ def lint_module(path: str) -> Problems:
                 "import the standard library and pairun.module only; or set phases = ('init',)",
             )
     return problems
+
+
+_FIXED = ("id", "event")
+"""Keywords that no patch can change."""
+
+
+def unknown_names(policy: Node, content: Content, tasks: dict[str, str]) -> Iterator[Problem]:
+    """Warn of names in a policy that do not exist.
+
+    These are warnings, because a cluster may name what only another version has.
+
+    Args:
+        tasks: id to module of the tasks below the job.
+    """
+    yield from unknown_pod_paths(Policy(policy))
+    may = policy.get("job_may")
+    if may is None:
+        return
+    known = {*content.modules, *content.specs, *tasks}
+    for name, entry in entries(may, "patch"):
+        yield from _task_name(name, entry, known)
+        module = name if name in content.modules else tasks.get(name)
+        for path in entry.elements():
+            yield from _path(path, module, content)
+    for node in elements(may, "disable"):
+        yield from _task_name(str(node.value), node, known)
+    for phase in PHASES:
+        for node in elements(may.get("insert"), phase):
+            yield from _inserted(node, phase, content)
+    read = Policy(policy)
+    plugins = {*content.specs, *folder_plugins(content, read).folders}
+    yield from read.unknown_plugins(plugins, "allow", "deny")
+
+
+def _task_name(name: str, node: Node, known: set[str]) -> Iterator[Problem]:
+    """Warn only of near misses: a prerequisite may give a task any id."""
+    if {name, re.sub(r"_\d+$", "", name)} & {*known, "*"} or not (near := nearest(name, known)):
+        return
+    message, place = f"there is no task or module '{name}'", node.head
+    yield Problem("PR406", message, place, f"did you mean '{near}'?", "warning")
+
+
+def _path(node: Node, module: str | None, content: Content) -> Iterator[Problem]:
+    keyword, _, rest = str(node.value).partition(".")
+    known = [k for k in keywords_of("task") if k not in _FIXED]
+    if keyword not in (*known, "args", "*"):
+        message = f"there is no keyword '{keyword}'"
+        yield _warning(message, node, did_you_mean(keyword, [*known, "args"]))
+    elif keyword == "args" and rest and module is not None:
+        name = rest.partition(".")[0]
+        try:
+            names = [a.name for a in arguments(content.module(module))]
+        except PairunError as e:
+            yield from (p._replace(severity="warning") for p in e.problems)
+            return
+        if name not in (*names, "*"):
+            message = f"the module '{module}' has no argument '{name}'"
+            yield _warning(message, node, did_you_mean(name, names))
+
+
+def _inserted(node: Node, phase: str, content: Content) -> Iterator[Problem]:
+    name = str(node.value)
+    if name not in (*content.modules, "*"):
+        message = f"there is no module '{name}'"
+        yield _warning(message, node, did_you_mean(name, content.modules))
+    elif name != "*":
+        try:
+            phases = content.module(name).phases
+        except PairunError as e:
+            yield from (p._replace(severity="warning") for p in e.problems)
+            return
+        if phase not in phases:
+            message = f"the module '{name}' does not run in {phase}"
+            yield _warning(message, node, f"it runs in {' and '.join(phases)}")
+
+
+def _warning(message: str, node: Node, hint: str | None) -> Problem:
+    return Problem("PR406", message, node.place, hint, "warning")
+
+
+_NAMES = ("parameters", "expanded")
+_METHODS = frozenset(dir(dict))
+_BOUNDS = (
+    ("minimum", "maximum"),
+    ("exclusiveMinimum", "exclusiveMaximum"),
+    ("minLength", "maxLength"),
+    ("minItems", "maxItems"),
+    ("minProperties", "maxProperties"),
+    ("minContains", "maxContains"),
+)
+_DATA = ("default", "const", "enum", "examples")
+"""Keys of a schema that contain values, not schemas."""
+
+
+def check_parameters(spec: Node, problems: Problems) -> None:
+    """Report parameters that tasks use but the spec does not declare, and bounds that fit no value."""
+    schema = spec.get("parameters")
+    if schema is not None:
+        _check_bounds(schema, problems)
+    properties = schema.get("properties") if schema is not None else None
+    if schema is None or properties is None:
+        return
+    known = [name for name, _ in properties.items()]
+    required = schema.get("required")
+    for each in required.elements() if required is not None else ():
+        if isinstance(each.value, str) and each.value not in known:
+            message = f"'required' names the parameter '{each.value}', which 'properties' lacks"
+            hint = did_you_mean(each.value, known) or "declare it under properties"
+            problems.warning("PR930", message, each.place, hint)
+    more = schema.get("additionalProperties")
+    if any(schema.get(key) is not None for key in OPEN) or (more and more.value is not False):
+        return
+    for key in PHASES:
+        tasks = spec.get(key)
+        for text, is_condition in _templates(tasks, "") if tasks is not None else ():
+            for name in _used(text.value, is_condition=is_condition):
+                if name not in known:
+                    message = f"'{name}' is not one of the spec's parameters"
+                    hint = did_you_mean(name, known) or "declare it under parameters.properties"
+                    problems.warning(
+                        "PR930", message, place_in(text, _position(text.value, name)), hint
+                    )
+
+
+def _templates(node: Node, name: str) -> Iterator[tuple[Node, bool]]:
+    """The texts with expressions, and whether the whole text is an expression."""
+    if isinstance(node.value, str) and (name == "when" or is_template(node.value)):
+        yield node, name == "when"
+    for key, child in node.items():
+        yield from _templates(child, key)
+    for child in node.elements():
+        yield from _templates(child, name)
+
+
+def _used(text: str, *, is_condition: bool) -> Iterator[str]:
+    """The parameters that a text's expressions use, each once."""
+    try:
+        tree = ENVIRONMENT.parse("{{ " + text + " }}" if is_condition else text)
+    except TemplateError:
+        return  # the check of expressions reports it
+    names = [_parameter(each.node, each.attr) for each in tree.find_all(ast.Getattr)]
+    for each in tree.find_all(ast.Getitem):
+        key = each.arg.value if isinstance(each.arg, ast.Const) else None
+        names.append(_parameter(each.node, str(key)) if key is not None else None)
+    yield from dict.fromkeys(name for name in names if name is not None)
+
+
+def _position(text: str, name: str) -> int:
+    """The index where a text uses a parameter by name."""
+    use = re.search(rf"\b(?:{'|'.join(_NAMES)})\s*(?:\.\s*|\[\s*['\"])({re.escape(name)})\b", text)
+    return use.start(1) if use else 0
+
+
+def _parameter(of: ast.Expr, name: str) -> str | None:
+    """The name of a parameter if an expression reads it from the parameters."""
+    is_parameter = isinstance(of, ast.Name) and of.name in _NAMES and name not in _METHODS
+    return name if is_parameter else None
+
+
+def _check_bounds(schema: Node, problems: Problems) -> None:
+    """Report a minimum above the maximum, in the schema and in all nested schemas."""
+    for low_key, high_key in _BOUNDS:
+        low, high = schema.get(low_key), schema.get(high_key)
+        if low is None or high is None or not (_is_number(low) and _is_number(high)):
+            continue
+        if low.value > high.value:
+            message = f"no value fits: '{low_key}' is {low.value}, and '{high_key}' is {high.value}"
+            hint = "swap the two numbers"
+            problems.error("PR215", message, low.head, hint, also=[(high_key, high.head)])
+    for name, child in schema.items():
+        if name not in _DATA:
+            _check_bounds(child, problems)
+    for child in schema.elements():
+        _check_bounds(child, problems)
+
+
+def _is_number(node: Node) -> bool:
+    return isinstance(node.value, int | float) and not isinstance(node.value, bool)

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pairun.errors import PairunError, Place, Problem, Problems, Source
 from pairun.module import Module
 from pairun.playbook.document.checking import KEYWORDS, violations
-from pairun.playbook.document.nodes import elements
-from pairun.playbook.document.reading import read_text
+from pairun.playbook.document.reading import elements, read_text
 from pairun.playbook.drafts import draft_task
 from pairun.playbook.expressions.filecheck import check_expressions
 from pairun.playbook.keywords import playbook_schema

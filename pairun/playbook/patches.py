@@ -19,10 +19,8 @@ class Patcher:
 
     Args:
         draft: the phase.
-        modules: the known modules.
         layer: the origin of inserted tasks.
         policy: what the layer may change; None allows everything.
-        problems: takes every error.
         elsewhere: ids and plugins that are not in this phase, each with a hint.
     """
 
@@ -95,12 +93,9 @@ class Patcher:
             return None  # the plugin with this task is already reported
         # The engine patches the default playbook; an operator's own may lack the task.
         if task is None and self._layer != "engine":
-            self._problems.error(
-                "PR401",
-                f"there is no task '{id_}' in {self._draft.phase}",
-                node.place,
-                self._elsewhere.get(id_) or did_you_mean(id_, self._tasks),
-            )
+            message = f"there is no task '{id_}' in {self._draft.phase}"
+            hint = self._elsewhere.get(id_) or did_you_mean(id_, self._tasks)
+            self._problems.error("PR401", message, node.place, hint)
         return task
 
     def _locked(self, task: TaskDraft, place: Place) -> bool:
@@ -120,12 +115,8 @@ class Patcher:
         changes = {k: n for k, n in op.items() if k not in ("patch", "args")}
         for name in [n for n in changes if n in self._modules]:
             node = changes.pop(name)
-            self._problems.error(
-                "PR404",
-                f"a patch changes the module's arguments under 'args', not under '{name}'",
-                node.key or node.place,
-                "args: {…}",
-            )
+            message = f"a patch changes the module's arguments under 'args', not under '{name}'"
+            self._problems.error("PR404", message, node.head, "args: {…}")
         for name in [n for n in ("id", "event") if n in changes]:
             place = changes.pop(name).place
             self._problems.error("PR404", f"a patch cannot change '{name}'", place)
@@ -148,7 +139,7 @@ class Patcher:
             if path == "environment" and task.module == USER_COMMAND:
                 permission = permission._replace(words=f"set variables with {EXPORT}")
             what = f"change '{path}' of the task '{task.id}'"
-            fine = permission.granted(self._problems, what, leaf.key or leaf.place) and fine
+            fine = permission.granted(self._problems, what, leaf.head) and fine
         if fine and keyword == "on_exit":
             fine = self._handlers_permitted(node)
         return fine
@@ -173,9 +164,7 @@ class Patcher:
     def _disable(self, op: Node) -> None:
         for name, node in op.items():
             if name != "disable":
-                self._problems.error(
-                    "PR404", f"'{name}' has no effect beside disable", node.key or node.place
-                )
+                self._problems.error("PR404", f"'{name}' has no effect beside disable", node.head)
         target = op.value["disable"]
         task = self._target(target)
         if task is None or self._locked(task, target.place):
@@ -200,12 +189,9 @@ class Patcher:
         if kind != "append" and anchor is None:
             return
         if kind == "after" and anchor is not None and anchor.module == USER_COMMAND:
-            self._problems.error(
-                "PR208",
-                "nothing runs after the user's command",
-                op.value[kind].place,
-                "register an exit handler: on_exit",
-            )
+            message = "nothing runs after the user's command"
+            hint = "register an exit handler: on_exit"
+            self._problems.error("PR208", message, op.value[kind].place, hint)
             return
         self._tasks.setdefault(task.id, task)
         if anchor is None:
@@ -228,12 +214,7 @@ class Patcher:
 
 
 def phase_hints(ids: Iterable[str], phase: Phase) -> dict[str, str]:
-    """Hints for operations whose task is in the other phase.
-
-    Args:
-        ids: the ids of the other phase.
-        phase: the other phase.
-    """
+    """Hints for operations whose task is in the other phase."""
     return dict.fromkeys(ids, f"it is in {phase}: move this entry to {phase}")
 
 

@@ -10,7 +10,7 @@ from pairun.errors import PairunError, Problem, Problems
 from pairun.module import Secret
 from pairun.playbook.content import Content, Root, built_in_root
 from pairun.playbook.document.checking import violations
-from pairun.playbook.document.reading import Node
+from pairun.playbook.document.reading import Node, node_of
 from pairun.playbook.expressions.views import Unknown
 from pairun.playbook.policy import Policy, read_policy
 from pairun.playbook.rootfiles import DESCRIPTION, plugin_folders_in
@@ -18,21 +18,12 @@ from pairun.playbook.rootfiles import DESCRIPTION, plugin_folders_in
 _TASKS = os.path.join("plugin_specs", "_folder.yaml")
 _SCHEMA: dict[str, Any] = {
     "type": "object",
-    "required": ["init-script"],
-    "properties": {
-        "name": {"type": "string"},
-        "init-script": {"type": "string", "minLength": 1},
-    },
+    "properties": {"name": {"type": "string"}, "init-script": {"type": "string", "minLength": 1}},
 }
 
 
 class PluginFolder(NamedTuple):
-    """One plugin.
-
-    Attributes:
-        path: the folder.
-        root: the content root that contains it.
-    """
+    """One plugin."""
 
     path: str
     root: Root
@@ -56,9 +47,6 @@ class FolderPlugins(NamedTuple):
         """The spec that turns a folder into tasks; None, with problems, if the folder has errors.
 
         Args:
-            name: of the plugin.
-            content: the content roots.
-            problems: takes every error.
             required: report a missing program as an error; else as a warning, and its task fails.
         """
         try:
@@ -66,13 +54,16 @@ class FolderPlugins(NamedTuple):
         except PairunError as e:
             problems.extend(e.problems)
             return None
-        wrong = list(violations(description, _SCHEMA))
+        wrong = list(check_folder(description, self.folders[name].path))
+        if not required:
+            wrong = [p._replace(severity="warning") if p.id == "PR108" else p for p in wrong]
         problems.extend(wrong)
-        if not wrong and (missing := _missing_program(description, self.folders[name].path)):
-            problems.extend([missing if required else missing._replace(severity="warning")])
-            wrong = [missing] if required else []
+        if any(p.severity == "error" for p in wrong):
+            return None
+        if description.get("init-script") is None:
+            return node_of({}, description.place)
         root = built_in_root()
-        return None if wrong else content.document(os.path.join(root.path, _TASKS), root)
+        return content.document(os.path.join(root.path, _TASKS), root)
 
     def scope(
         self, name: str, number: int, content: Content, written: Mapping[str, str | Secret] | None
@@ -80,9 +71,7 @@ class FolderPlugins(NamedTuple):
         """The value of ``plugin`` in the expressions of a folder's tasks.
 
         Args:
-            name: of the plugin.
             number: the plugin's position in the job.
-            content: the content roots.
             written: name to text of the scripts that the programs wrote; None before they run.
         """
         scripts = {"pre": f"plugin_pre{number}.sh", "post": f"plugin_post{number}.sh"}
@@ -118,25 +107,16 @@ class FolderPlugins(NamedTuple):
 
 
 def check_folder(description: Node, folder: str) -> Iterator[Problem]:
-    """Yield a problem for every error of a plugin folder.
-
-    Args:
-        description: its ``desc.yaml``.
-        folder: the folder's path.
-    """
-    wrong = list(violations(description, _SCHEMA))
-    yield from wrong
-    if not wrong and (missing := _missing_program(description, folder)):
-        yield missing
-
-
-def _missing_program(description: Node, folder: str) -> Problem | None:
-    """The problem of a valid description whose program is missing in its folder."""
-    program = description.get("init-script")
-    if program is None or os.path.isfile(os.path.join(folder, program.value)):
-        return None
-    message = f"the program {program.value!r} is not in {folder}"
-    return Problem("PR108", message, program.place, "correct init-script, or add the program")
+    """Yield a problem for every error of a plugin folder."""
+    if wrong := list(violations(description, _SCHEMA)):
+        yield from wrong
+    elif (program := description.get("init-script")) is None:
+        message = "the plugin does nothing: no init-script"
+        hint = "add init-script, the program's name, or remove the folder"
+        yield Problem("PR912", message, description.place, hint, "warning")
+    elif not os.path.isfile(os.path.join(folder, program.value)):
+        message = f"the program {program.value!r} is not in {folder}"
+        yield Problem("PR108", message, program.place, "correct init-script, or add the program")
 
 
 def folders_in_force(content: Content) -> FolderPlugins:

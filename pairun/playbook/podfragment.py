@@ -55,7 +55,7 @@ class PodSettings(NamedTuple):
     def place(self, path: str) -> Place | None:
         """Where the value at a path was written."""
         node = self.at(path)
-        return None if node is None else node.key or node.place
+        return None if node is None else node.head
 
     def refused(self, problems: Iterable[Problem]) -> set[str]:
         """The paths of values that have an error, or are part of one that has."""
@@ -191,10 +191,8 @@ def pod_settings(
     The policy's ``set`` applies to the job only; ``max`` and ``min`` apply to options, too.
 
     Args:
-        policy: the effective policy, with the defaults of every root.
         job: ``extras.pairun.pod``, valid by its schema.
         flags: the settings of command-line options, in the same form.
-        role: the role's name.
         aliases: other names that the job may use for it.
         problems: takes what the policy does not allow, and what is reserved for pairun.
         asked: the settings that other keys of the role amount to, below all layers.
@@ -227,7 +225,7 @@ def check_roles(job: Node | None, roles: Iterable[str], problems: Problems) -> N
     for name, node in listed_roles.items() if listed_roles else ():
         if name not in names:
             hint = did_you_mean(name, names)
-            place = node.key or node.place
+            place = node.head
             problems.error("PR509", f"the job has no role '{name}'", place, hint)
 
 
@@ -247,7 +245,7 @@ def _check_permitted(policy: Policy, layer: Node, problems: Problems) -> None:
     for path, node, words in _forbidden(layer, rules):
         what = f"a job may not set 'pod.{path}'"
         also = [("the policy", policy.pod_place)]
-        problems.error("PR402", what, node.key or node.place, words, also)
+        problems.error("PR402", what, node.head, words, also)
 
 
 def _forbidden(node: Node, rules: Sequence[_Rule], at: str = "") -> Iterator[tuple[str, Node, str]]:
@@ -313,12 +311,8 @@ def _check_limits(policy: Policy, root: Node, problems: Problems) -> None:
             is_within = size is not None and most is not None and sign * size <= sign * most
             if not is_within and node.place.source.layer not in _OPERATOR:
                 edge = js_text(limit.value)
-                problems.error(
-                    "PR402",
-                    f"'pod.{at}' must be {words} {edge}, not {js_text(node.value)}",
-                    node.key or node.place,
-                    also=[("the policy", limit.key or limit.place)],
-                )
+                message = f"'pod.{at}' must be {words} {edge}, not {js_text(node.value)}"
+                problems.error("PR402", message, node.head, also=[("the policy", limit.head)])
 
 
 # --- what no policy permits ----------------------------------------------------------------------
@@ -350,14 +344,14 @@ _RESERVED_NAMES: Mapping[str, tuple[frozenset[str], tuple[str, ...]]] = {
 def _check_reserved(root: Node, problems: Problems) -> None:
     for path, instead in _RESERVED.items():
         for _, node in found(root, path):
-            place = node.key or node.place
+            place = node.head
             problems.error("PR783", f"'pod.{path}' is reserved for pairun", place, instead)
     for path, (names, beginnings) in _RESERVED_NAMES.items():
         for _, listed_names in found(root, path):
             for name, node in listed_names.items():
                 if name in names or name.startswith(beginnings):
                     message = f"'{name}' in 'pod.{path}' is reserved for pairun"
-                    problems.error("PR783", message, node.key or node.place)
+                    problems.error("PR783", message, node.head)
 
 
 def _check_volumes(root: Node, problems: Problems) -> None:
@@ -367,7 +361,7 @@ def _check_volumes(root: Node, problems: Problems) -> None:
         if len(dict(node.items())) != 1:
             message = f"the volume '{name}' must have one kind"
             hint = "such as persistentVolumeClaim, configMap, secret or emptyDir"
-            problems.error("PR783", message, node.key or node.place, hint)
+            problems.error("PR783", message, node.head, hint)
     for kind in ("containers", "initContainers"):
         for _, mount in found(root, f"spec.{kind}.*.volumeMounts.*"):
             mounted = mount.get("name")
@@ -401,7 +395,7 @@ def _size_warnings(root: Node) -> Iterator[Problem]:
         yield Problem(
             "PR933",
             f"'pod.{path}' is {word}, which is less than 1 MiB",
-            node.key or node.place,
+            node.head,
             f"did you mean '{number[0] if number else word}{unit}'? a size without a unit is in bytes",
             "warning",
         )

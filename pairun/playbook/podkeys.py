@@ -51,7 +51,6 @@ def moved_keys(settings: Node, form: Format) -> tuple[Node, list[Problem]]:
 
     Args:
         settings: ``extras.pairun.pod``, or a policy's ``pod.defaults``.
-        form: the error ids to use.
     """
     rest, problems = {}, []
     for key, node in settings.items():
@@ -62,7 +61,7 @@ def moved_keys(settings: Node, form: Format) -> tuple[Node, list[Problem]]:
         elif key in _SECTIONS:
             message = f"'{key}' is a setting of pairun 0.3: it is part of a Pod template now"
             hint = f"write {flow(_new_form(key, node.plain()))}"
-            problems.append(Problem(form.unknown, message, node.key or node.place, hint))
+            problems.append(Problem(form.unknown, message, node.head, hint))
         else:
             rest[key] = node
     return Node(rest, settings.place, settings.key) if problems else settings, problems
@@ -156,4 +155,4 @@ def _paths(key: str) -> list[str]:
 
 def _gone(key: str, node: Node, hint: str) -> Problem:
     message = f"'pod.{key}' is a key of pairun 0.3; the policy has 'set', 'max' and 'min' now"
-    return Problem("PR406", message, node.key or node.place, hint)
+    return Problem("PR406", message, node.head, hint)

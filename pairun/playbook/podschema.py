@@ -93,9 +93,7 @@ def pod_mistakes(
     """Yield what is wrong with the form of Pod settings; a key of pairun 0.3 with its new form.
 
     Args:
-        node: the settings.
         schema: `POD_SCHEMA` or `DEFAULTS_SCHEMA`.
-        form: the error ids to use.
     """
     node, problems = moved_keys(node, form)
     yield from problems

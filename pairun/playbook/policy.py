@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from pairun.base.durations import DURATION_PATTERN, parse_duration
 from pairun.errors import Place, Problem, Problems, Source, did_you_mean
 from pairun.playbook.document.checking import Format, violations
-from pairun.playbook.document.nodes import elements
-from pairun.playbook.document.reading import Node
+from pairun.playbook.document.reading import Node, elements
 from pairun.playbook.podkeys import policy_keys
 from pairun.playbook.podschema import (
     DEFAULTS_SCHEMA,
@@ -132,9 +131,6 @@ class Policy:
     Args:
         node: the policy document.
         pod_defaults: default Pod settings from the policies of every root, the lowest first.
-
-    Attributes:
-        pod_defaults: as given.
     """
 
     def __init__(self, node: Node, pod_defaults: Sequence[Node] = ()) -> None:
@@ -148,7 +144,7 @@ class Policy:
     @property
     def place(self) -> Place:
         """The place of the policy."""
-        return self._may.key or self._may.place
+        return self._may.head
 
     def may_patch(self, id_: str, module: str, path: str) -> Permission:
         """Whether a job may change ``path`` (``retries``, ``args.depth``) of a task."""
@@ -160,16 +156,14 @@ class Policy:
         entries = [n for k, n in section.items() if k in (id_, module, "*")]
         if not entries:
             named = ", ".join(sorted(dict(section.items()))) or "none"
-            return Permission(
-                False, section.key or section.place, f"tasks that may be patched: {named}"
-            )
+            return Permission(False, section.head, f"tasks that may be patched: {named}")
         for entry in entries:
             for allowed in ["*"] if entry.value == "*" else [n.value for n in entry.elements()]:
                 if _covers(str(allowed), path):
                     return Permission(True, entry.place)
         allowed_here = sorted({str(a) for e in entries for a in _names(e)})
         words = f"of '{id_}' a job may change: {', '.join(allowed_here) or 'nothing'}"
-        return Permission(False, entries[0].key or entries[0].place, words)
+        return Permission(False, entries[0].head, words)
 
     def may_disable(self, id_: str, module: str) -> Permission:
         """Whether a job may disable a task."""
@@ -181,7 +175,7 @@ class Policy:
         node = section.get(phase) if section else None
         what = f"modules that may be inserted into {phase}"
         if node is None and section is not None:
-            return Permission(False, section.key or section.place, f"{what}: none")
+            return Permission(False, section.head, f"{what}: none")
         return self._listed(node, {module}, what)
 
     def may_set(self, name: str) -> Permission:
@@ -243,7 +237,7 @@ class Policy:
             if isinstance(node.value, dict):
                 for path, values in node.items():
                     allowed = [str(n.value) for n in values.elements()]
-                    yield path, allowed, values.key or values.place
+                    yield path, allowed, values.head
             else:
                 yield str(node.value), None, node.place
 
@@ -262,7 +256,7 @@ class Policy:
         allowed = _names(node)
         if "*" in allowed or names & set(allowed):
             return Permission(True, node.place)
-        return Permission(False, node.key or node.place, f"{what}: {', '.join(allowed) or 'none'}")
+        return Permission(False, node.head, f"{what}: {', '.join(allowed) or 'none'}")
 
 
 def _names(node: Node) -> list[str]:
@@ -309,7 +303,7 @@ def policy_mistakes(document: Node) -> Iterator[Problem]:
 def unknown_pod_paths(policy: Policy) -> Iterator[Problem]:
     """Warn of paths in a policy that no Pod setting has."""
     paths = [(path, place) for path, _, place in policy.pod_paths]
-    paths += [(path, n.key or n.place) for path, n, *_ in policy.pod_limits]
+    paths += [(path, n.head) for path, n, *_ in policy.pod_limits]
     for path, place in paths:
         steps, known = split_path(path)
         if isinstance(known, list):

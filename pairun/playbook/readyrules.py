@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import zlib
 from collections.abc import Mapping
@@ -29,9 +30,7 @@ def ready_rules(content: Content, env: Mapping[str, str], problems: Problems) ->
     """What PID 1 reads, compressed; uses the image's file if it was made from the same rules.
 
     Args:
-        content: the content roots.
         env: `VARIABLE` overrides the image's file.
-        problems: takes the rules' errors, as in `pairun.playbook.rules.read_rules`.
     """
     head = _head(content)
     path = env.get(VARIABLE) or IN_THE_IMAGE
@@ -51,9 +50,10 @@ def packed(rules: bytes, *, level: int = 9) -> bytes:
 def made_rules(content: Content, problems: Problems) -> bytes:
     """The compiled rules as JSON, made now."""
     # Importing it compiles its expressions, which is not needed if an image has the result.
-    from pairun.playbook.rules import compiled
+    from pairun.playbook.rules import read_rules
 
-    return _head(content) + compiled(content, problems).removeprefix(b"{")
+    rules = json.dumps(read_rules(content, problems).data(), separators=(",", ":")).encode()
+    return _head(content) + rules.removeprefix(b"{")
 
 
 def _head(content: Content) -> bytes:

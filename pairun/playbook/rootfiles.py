@@ -56,7 +56,6 @@ def is_ours(path: str, *endings: str) -> bool:
     """Whether a file, or one in a folder, has what only pairun's files have.
 
     Args:
-        path: the file or the folder.
         endings: of the names of files that count; by default those of YAML and of Python.
     """
     files = [os.path.join(path, name) for name in names_in(path)] or [path]

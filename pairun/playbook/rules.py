@@ -7,13 +7,10 @@ samples, so a rule that misses a sample is never used.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
-
-import attrs
+from typing import Any, NamedTuple
 
 from pairun.diagnose.classes import CLASSES, FAULTS, NONE, RETRIES
 from pairun.diagnose.table import SCHEMA_VERSION, START, WEIGHTS, Table
@@ -21,8 +18,7 @@ from pairun.diagnose.words import words_needed
 from pairun.errors import PairunError, Problems
 from pairun.playbook.content import Content, Root
 from pairun.playbook.document.checking import Format, violations
-from pairun.playbook.document.nodes import elements
-from pairun.playbook.document.reading import Node
+from pairun.playbook.document.reading import Node, elements, entries
 from pairun.playbook.rootfiles import RULES_FOLDER
 from pairun.playbook.ruletrial import RuleTrial, TrialOverError, letters, words_mistake
 
@@ -86,8 +82,7 @@ SCHEMA: dict[str, Any] = {
 FORMAT = Format("PR790", "PR791", "PR792")
 
 
-@attrs.frozen
-class Sample:
+class Sample(NamedTuple):
     """A rule with the fields that only people and checks need.
 
     Attributes:
@@ -103,12 +98,10 @@ class Sample:
     negative: tuple[str, ...]
 
 
-@attrs.frozen
-class Rules:
+class Rules(NamedTuple):
     """The rules of all roots.
 
     Attributes:
-        samples: by name.
         exit_codes: class to the container's exit code.
         code_files: class to the file that sets this exit code.
     """
@@ -131,21 +124,10 @@ class Rules:
         return Table(self.data())
 
 
-def compiled(content: Content, problems: Problems) -> bytes:
-    """The rules as JSON.
-
-    Args:
-        content: the content roots.
-        problems: takes every error; see `read_rules`.
-    """
-    return json.dumps(read_rules(content, problems).data(), separators=(",", ":")).encode()
-
-
 def read_rules(content: Content, problems: Problems, *, trusted: bool = True) -> Rules:
     """The rules of every root.
 
     Args:
-        content: the content roots.
         problems: takes every error as a warning: an invalid rule is skipped, and must not keep a
             job from running.
         trusted: skip the samples of the built-in rules, which tests check.
@@ -179,22 +161,13 @@ def own_exit_codes(content: Content) -> dict[str, Node]:
 
 
 def check_rules(document: Node, problems: Problems) -> None:
-    """Report every error in a file of rules.
-
-    Args:
-        document: the file.
-        problems: takes every error.
-    """
+    """Report every error in a file of rules."""
     wrong = list(violations(document, SCHEMA, FORMAT))
     problems.extend(wrong)
-    for klass, node in () if wrong else _entries(document.get("exit_codes")):
+    for klass, node in () if wrong else entries(document, "exit_codes"):
         if meaning := meaning_of(node.value):
-            problems.warning(
-                "PR798",
-                f"exit code {node.value} of {klass} has a meaning already: {meaning}",
-                node.place,
-                f"free codes: {FREE_CODES}",
-            )
+            message = f"exit code {node.value} of {klass} has a meaning already: {meaning}"
+            problems.warning("PR798", message, node.place, f"free codes: {FREE_CODES}")
     trial = RuleTrial()
     for node in () if wrong else elements(document, "rules"):
         try:
@@ -204,10 +177,6 @@ def check_rules(document: Node, problems: Problems) -> None:
             return
         if mistake:
             problems.error("PR794", f"the rule '{node.value['id'].value}': {mistake}", node.place)
-
-
-def _entries(mapping: Node | None) -> list[tuple[str, Node]]:
-    return [] if mapping is None else list(mapping.value.items())
 
 
 def _document(
@@ -225,13 +194,7 @@ def _document(
     return None if wrong else document
 
 
-def _add(
-    document: Node,
-    samples: dict[str, Sample],
-    problems: Problems,
-    *,
-    checked: bool,
-) -> None:
+def _add(document: Node, samples: dict[str, Sample], problems: Problems, *, checked: bool) -> None:
     family = document.plain()
     for name in elements(document, "disable"):
         if samples.pop(name.value, None) is None:
@@ -252,12 +215,7 @@ def _add(
 
 
 def sample_of(rule: Mapping[str, Any], source: str) -> Sample:
-    """A rule from a valid file.
-
-    Args:
-        rule: its entry, as plain data.
-        source: the file's source.
-    """
+    """A rule from a valid file."""
     patterns = []
     for regex in rule["patterns"]:
         try:

@@ -40,11 +40,6 @@ class RuleTrial:
     ) -> str:
         """The error of a rule, or an empty text.
 
-        Args:
-            data: the rule in the form that PID 1 reads.
-            positive: lines that it must match.
-            negative: lines that it must not match.
-
         Raises:
             TrialOverError: the rules of the file exceed `FILE_S`.
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -11,11 +12,9 @@ from pairun.module import Phase, Secret, reveal
 from pairun.plan import EXPAND, Late
 from pairun.playbook.content import Content
 from pairun.playbook.document.checking import KEYWORDS, Format, violations
-from pairun.playbook.document.nodes import elements
-from pairun.playbook.document.reading import Node
-from pairun.playbook.drafts import Draft, TaskDraft, draft_task, free_id
+from pairun.playbook.document.reading import Node, elements
+from pairun.playbook.drafts import Draft, PluginUse, TaskDraft, draft_task, free_id
 from pairun.playbook.expressions.template import Scope, condition
-from pairun.playbook.inputs import PluginUse
 from pairun.playbook.keywords import playbook_schema
 from pairun.playbook.pluginfolders import FolderPlugins
 from pairun.playbook.policy import Policy
@@ -66,16 +65,16 @@ def add_plugins(
 
     Args:
         drafts: the playbooks.
-        content: the content roots.
         folders: the plugins that are folders with a program.
         uses: the plugins of the role.
         policy: which plugins a job may use.
         user_extension: the value of that name in specs.
         written: the scripts that the programs of folders wrote; None before they run.
-        problems: takes every error.
     """
     taken = {t.id: 1 for d in drafts.values() for t in d.tasks()}
+    uses_of: Counter[str] = Counter()
     for number, use in enumerate(uses):
+        uses_of[use.plugin] += 1
         permission = policy.may_use(use.plugin)
         if not permission.granted(problems, f"use the plugin '{use.plugin}'", use.place):
             continue
@@ -85,24 +84,24 @@ def add_plugins(
             spec = folders.tasks(use.plugin, content, problems, required=required)
         else:
             spec = _spec(content, folders, use, problems)
-        parameters = None if spec is None else _parameters(spec, use, problems)
-        if spec is None or parameters is None:
+        given = None if spec is None else _parameters(spec, use, problems)
+        if spec is None or given is None:
             for draft in drafts.values():
                 draft.left_out.add(use.base_id)
             continue
+        parameters = given.plain()
         scope = {
             "parameters": parameters,
             "user_extension": user_extension,
             "plugin": {
                 "name": use.plugin,
                 "id": use.base_id,
+                "suffix": f"_{uses_of[use.plugin]}" if uses_of[use.plugin] > 1 else "",
                 "failure_policy": use.failure_policy,
                 **(folders.scope(use.plugin, number, content, written) if is_folder else {}),
             },
         }
-        names = [
-            str(each.value) for each in (spec.get("expands") or Node([], spec.place)).elements()
-        ]
+        names = [str(each.value) for each in elements(spec, "expands")]
         expanded = {name: _expanded(parameters[name]) for name in names if name in parameters}
         # The init container has a different environment.
         scopes: dict[Phase, Any] = {"init": scope, "runtime": {**scope, "expanded": expanded}}
@@ -117,7 +116,7 @@ def add_plugins(
                     failure_policy=use.failure_policy,
                     handler_policy=use.failure_policy,
                     used_at=use.place,
-                    given=use.parameters,
+                    given=given,
                 )
                 if task is None or _left_out(task, scope):
                     continue
@@ -156,11 +155,9 @@ def _spec(
     if use.plugin in content.specs:
         return content.document(*content.specs[use.plugin])
     report = problems.error if use.failure_policy == "fail" else problems.warning
+    message = f"there is no plugin '{use.plugin}'"
     report(
-        "PR511",
-        f"there is no plugin '{use.plugin}'",
-        use.place,
-        did_you_mean(use.plugin, {*content.specs, *folders.folders}),
+        "PR511", message, use.place, did_you_mean(use.plugin, {*content.specs, *folders.folders})
     )
     return None
 
@@ -168,7 +165,7 @@ def _spec(
 _PARAMETERS = Format("PR512", "PR512", "PR512", "parameter")
 
 
-def _parameters(spec: Node, use: PluginUse, problems: Problems) -> dict[str, Any] | None:
+def _parameters(spec: Node, use: PluginUse, problems: Problems) -> Node | None:
     """The parameters with their defaults; None, with problems, if they do not fit."""
     schema_node = spec.get("parameters")
     schema = schema_node.plain() if schema_node else {}
@@ -177,17 +174,13 @@ def _parameters(spec: Node, use: PluginUse, problems: Problems) -> dict[str, Any
     if wrong:
         return None
     _unread(schema, use, problems)
-    given = use.parameters.plain()
-    defaults = {
-        name: p["default"]
-        for name, p in schema.get("properties", {}).items()
-        if isinstance(p, dict) and "default" in p
-    }
-    known = given if isinstance(given, dict) else {}
-    return {**defaults, **{k: v for k, v in known.items() if v is not None or k not in defaults}}
+    declared = schema_node.get("properties") if schema_node else None
+    defaults = {n: d for n, p in (declared.items() if declared else ()) if (d := p.get("default"))}
+    given = {n: v for n, v in use.parameters.items() if v.value is not None or n not in defaults}
+    return Node({**defaults, **given}, use.parameters.place, use.parameters.key)
 
 
-_OPEN = ("additionalProperties", "patternProperties", "unevaluatedProperties", "propertyNames",
+OPEN = ("patternProperties", "unevaluatedProperties", "propertyNames",
          "allOf", "anyOf", "oneOf", "if", "$ref")  # fmt: skip
 """Keywords that show that a schema allows further keys."""
 
@@ -195,18 +188,14 @@ _OPEN = ("additionalProperties", "patternProperties", "unevaluatedProperties", "
 def _unread(schema: Mapping[str, Any], use: PluginUse, problems: Problems) -> None:
     """Warn of keys that the schema does not list: a misspelt optional one would be ignored."""
     known = schema.get("properties")
-    if not known or any(k in schema for k in _OPEN):
+    if not known or any(k in schema for k in ("additionalProperties", *OPEN)):
         return
     # A prerequisite's parameters are its whole entry, which has keys for others, too.
     free = use.parameters.place == use.place
     for name, node in use.parameters.items():
         if name not in known and (not free or get_close_matches(name, known, 1, 0.75)):
-            problems.warning(
-                "PR911",
-                f"the plugin '{use.plugin}' has no parameter '{name}'",
-                node.key or node.place,
-                did_you_mean(name, known),
-            )
+            message = f"the plugin '{use.plugin}' has no parameter '{name}'"
+            problems.warning("PR911", message, node.head, did_you_mean(name, known))
 
 
 def check_spec(node: Node, content: Content, problems: Problems) -> None:
@@ -231,7 +220,7 @@ def _check_expands(node: Node, parameters: Node | None, problems: Problems) -> N
     """Check that every name in ``expands`` is one of the plugin's parameters."""
     properties = parameters.get("properties") if parameters else None
     known = [name for name, _ in properties.items()] if properties else []
-    for name in (node.get("expands") or Node([], node.place)).elements():
+    for name in elements(node, "expands"):
         if name.value not in known:
             message = f"'expands' names the unknown parameter '{name.value}'"
             problems.error("PR204", message, name.place, did_you_mean(str(name.value), known))

@@ -11,8 +11,7 @@ from pairun.errors import PairunError, Problems
 from pairun.module import Module, format_duration, parse_duration
 from pairun.plan import Late
 from pairun.playbook.content import Content
-from pairun.playbook.document.nodes import elements
-from pairun.playbook.document.reading import Node
+from pairun.playbook.document.reading import Node, elements
 from pairun.playbook.drafts import TaskDraft, draft_task
 from pairun.playbook.expressions.template import is_template
 from pairun.playbook.policy import Permission, Policy
@@ -37,12 +36,8 @@ def check_task(task: TaskDraft, phase: str, content: Content, problems: Problems
         if handler := draft_task(node, content.modules, "file", problems):
             _check_module(handler, phase, content, problems)
     if task.node.get("retries") and not (task.node.get("timeout") or task.node.get("deadline")):
-        problems.warning(
-            "PR910",
-            f"the task '{task.id}' has retries, and no limit on the time of an attempt",
-            task.place,
-            "add timeout or deadline",
-        )
+        message = f"the task '{task.id}' has retries, and no limit on the time of an attempt"
+        problems.warning("PR910", message, task.place, "add timeout or deadline")
 
 
 def _check_module(task: TaskDraft, phase: str, content: Content, problems: Problems) -> None:
@@ -58,12 +53,8 @@ def _check_module(task: TaskDraft, phase: str, content: Content, problems: Probl
 def check_phase(task: TaskDraft, cls: type[Module], phase: str, problems: Problems) -> None:
     """Report a module that does not run in the phase."""
     if phase not in cls.phases:
-        problems.error(
-            "PR212",
-            f"the module '{task.module}' does not run in {phase}",
-            task.args.key or task.args.place,
-            f"it runs in {' and '.join(cls.phases)}",
-        )
+        message = f"the module '{task.module}' does not run in {phase}"
+        problems.error("PR212", message, task.args.head, f"it runs in {' and '.join(cls.phases)}")
 
 
 def check_written_arguments(task: TaskDraft, cls: type[Module], problems: Problems) -> None:
@@ -82,11 +73,7 @@ def check_arguments(
     """Report arguments that the module does not accept.
 
     Args:
-        task: the task.
-        cls: its module.
-        values: its arguments.
         pending: the arguments whose values are not known yet.
-        problems: takes every error.
     """
     try:
         found = build(cls, values, pending)[1]
@@ -95,7 +82,7 @@ def check_arguments(
         found = [ArgumentProblem((), "PR603", message)]
     for p in found:
         node = task.args.at(p.path) or task.args
-        place = node.key or node.place if p.id in ("PR604", "PR606") else node.place
+        place = node.head if p.id in ("PR604", "PR606") else node.place
         message = f"{task.module}: {p.message}"
         problems.error(p.id, message, place, p.hint, used_at(task, place, node))
 
@@ -133,13 +120,12 @@ def check_effect(draft: TaskDraft, keywords: Mapping[str, Node], problems: Probl
     Args:
         draft: the task.
         keywords: its keywords without values of a wrong type, which are already reported.
-        problems: takes every error.
     """
     written = {name: node for name, node in keywords.items() if node.value is not None}
 
     def report(name: str, message: str, hint: str | None = None) -> None:
         node = written[name]
-        problems.error("PR207", message, node.key or node.place, hint)
+        problems.error("PR207", message, node.head, hint)
 
     retries = written.get("retries")
     # An invalid `retries` is already reported; keywords that need it are no further error.
@@ -163,10 +149,7 @@ def check_effect(draft: TaskDraft, keywords: Mapping[str, Node], problems: Probl
             parse_duration(str(deadline.value)),
         )
         if timeout_s is not None and deadline_s is not None and timeout_s > deadline_s:
-            report(
-                "timeout",
-                "'timeout' has no effect: the deadline of the whole task is shorter",
-            )
+            report("timeout", "'timeout' has no effect: the deadline of the whole task is shorter")
 
 
 def _same_layer(one: Node, other: Node | None) -> bool:

@@ -25,7 +25,6 @@ class CompileInputs(NamedTuple):
 
     Attributes:
         job: the job and the role, plain data.
-        parameters: the job's parameters.
         cluster: peers and ports, or `Unknown`.
         env: the environment of the phase, or `Unknown` or `Partial`.
         secrets: the job's own secrets, visible only to the job's layer.
@@ -47,11 +46,8 @@ class PhaseScope:
     """What all expressions of one phase share.
 
     Attributes:
-        phase: the phase.
-        inputs: the data that expressions can use.
         policy: which variables a job may set.
         results: the tasks' results, known only at run time.
-        problems: takes expressions that cannot be resolved.
         vars: the playbook's variables, once resolved.
     """
 
@@ -74,10 +70,6 @@ BROKEN = Broken("(not valid)")
 
 class Values:
     """Resolves the values of one task, or of the playbook itself.
-
-    Args:
-        scope: what the phase's expressions share.
-        draft: the task, or None for the playbook.
 
     Attributes:
         vars: the task's own variables.
@@ -184,6 +176,6 @@ def used_at(
     # Only `{{ parameters.x }}`: the mistake is in the parameter's value.
     whole = re.fullmatch(r"\{\{ *parameters\.(\w+) *\}\}", str(value.value) if value else "")
     given = draft.given.get(whole[1]) if whole and draft.given else None
-    if given is not None:
+    if given is not None and given.place.source.layer == "job":
         return (("it is given here", given.place),)
     return (("the plugin is used here", draft.used_at),)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pairun.errors import PairunError
 from pairun.module import Failure, Gathering, Peer
-from pairun.net.addresses import lookup
 from pairun.net.apiserver import ApiServer
+from pairun.net.boundedcall import lookup
 from pairun.rendezvous.descriptors import close_quietly
 from pairun.rendezvous.gathering import gather
 from pairun.rendezvous.locating import LeaderEnded, LeaderPod, NotAllowed

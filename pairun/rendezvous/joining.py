@@ -24,6 +24,9 @@ LEADER_SILENT_S = 15.0
 
 _MAX_SEARCH_S = 300.0
 _FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 0.3
+"""The longest pause between attempts in a small gang: a leader that starts last is found so much later."""
+
 _ANSWERS_PER_S = 5000
 """How many new members per second a leader can answer, at least."""
 
@@ -143,7 +146,7 @@ class Joiner:
 
     def _pause(self, now: float, least_s: float = 0.0) -> None:
         """Schedule the next attempt; the last one's duration counts as waiting."""
-        longest = 0.5 + self._gang.total / _MEMBERS_PER_PAUSE_S
+        longest = _LONGEST_PAUSE_S + self._gang.total / _MEMBERS_PER_PAUSE_S
         pause = min(longest, _FIRST_PAUSE_S * 2 ** min(self._failures, 10))
         self._failures += 1
         pause = max(least_s, pause) * self._rng.uniform(0.25, 1.0)

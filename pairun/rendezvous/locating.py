@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 import time
-import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
 from pairun.base.foreignjson import parse_record
+from pairun.kube.paths import object_path
 from pairun.kube.pods import init_succeeded
 from pairun.kube.ports import PORT_ANNOTATION, PortPlan, rendezvous_port
 from pairun.module import TimedOut, Transient
@@ -63,7 +63,7 @@ class LeaderPod:
         has_ended: Callable[[], bool] = lambda: False,
     ) -> None:
         self._api = api
-        self._list = f"/api/v1/namespaces/{urllib.parse.quote(namespace, safe='')}/pods"
+        self._namespace = namespace
         self._name = name
         self._labels = labels
         self._has_ended = has_ended
@@ -102,11 +102,10 @@ class LeaderPod:
 
     def _read(self, left_s: float) -> bytes | None:
         self.calls += 1
-        path = f"{self._list}/{urllib.parse.quote(self._name, safe='')}" if self._name else None
         try:
             return self._api.ask(
-                path or self._list,
-                query=None if path else {"labelSelector": self._labels},
+                object_path("v1", "pods", self._namespace, self._name or ""),
+                query=None if self._name else {"labelSelector": self._labels},
                 timeout_s=max(0.1, min(_READ_S, left_s)),
                 max_bytes=_MAX_POD_BYTES,
             )
@@ -140,7 +139,8 @@ class LeaderPod:
         )
         query = selector | ({"resourceVersion": version} if version else {})
         try:
-            for event in self._api.watch(self._list, query=query, timeout_s=wait_s):
+            path = object_path("v1", "pods", self._namespace)
+            for event in self._api.watch(path, query=query, timeout_s=wait_s):
                 if _part(event).get("type") in ("ADDED", "MODIFIED"):
                     if address := self._address(event.get("object")):
                         return address

@@ -15,7 +15,9 @@ from pairun.rendezvous.refusals import PortTaken
 from pairun.rendezvous.roster import Address
 from pairun.rendezvous.wire import BadPeer, Channel, Packed
 
-CONNECT_S = 1.5
+CONNECT_S = 0.5
+"""Seconds until a connection attempt is repeated: the kernel repeats a lost packet only after one second."""
+
 GREET_S = 10.0
 """Seconds in which a peer must send its first valid message."""
 

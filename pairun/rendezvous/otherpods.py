@@ -6,12 +6,13 @@ state is unknown: the caller then waits.
 
 from __future__ import annotations
 
-import urllib.parse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pairun.base.foreignjson import parse_record
 from pairun.kube.gang import GangPods, read_gang
+from pairun.kube.labels import INDEX_LABEL, INDEXED, JOB_LABEL, ROLE_LABEL
+from pairun.kube.paths import object_path
 from pairun.kube.pods import init_succeeded
 from pairun.kube.statuses import MAX_BYTES, task_statuses
 from pairun.module import Failure
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _READ_S = 5.0
 _MAX_PODS_BYTES = 8 * 1024 * 1024
 _OVER = ("Failed", "Succeeded")
-_FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/{}/frameworks/{}"
+_VERSION = "frameworkcontroller.microsoft.com/v1"
 
 
 class PodQuery(NamedTuple):
@@ -56,9 +57,8 @@ def pod_query(env: Mapping[str, str], role: str, index: int) -> PodQuery:
     if (found := read_gang(env)) is not None:
         return _query_in_gang(found[0], namespace, role, index, env)
     # Kubernetes gives the index to the containers and, since 1.28, as a label to a Job's Pods.
-    indexed = "JOB_COMPLETION_INDEX" in env
-    label = "batch.kubernetes.io/job-completion-index" if indexed else "pairun/index"
-    return PodQuery(namespace, None, f"pairun/job={job},pairun/role={role},{label}={index}")
+    label = INDEXED if "JOB_COMPLETION_INDEX" in env else INDEX_LABEL
+    return PodQuery(namespace, None, f"{JOB_LABEL}={job},{ROLE_LABEL}={role},{label}={index}")
 
 
 def _query_in_gang(
@@ -104,9 +104,7 @@ class OtherPods:
             query = pod_query(self._env, role, index)
         except ValueError:
             return None
-        path = f"/api/v1/namespaces/{urllib.parse.quote(query.namespace, safe='')}/pods"
-        if query.name is not None:
-            path += f"/{urllib.parse.quote(query.name, safe='')}"
+        path = object_path("v1", "pods", query.namespace, query.name or "")
         answer = self._read(path, {} if query.name else {"labelSelector": query.labels})
         if answer is None:
             return None
@@ -122,7 +120,7 @@ class OtherPods:
         namespace, job = self._env["FC_FRAMEWORK_NAMESPACE"], self._env["FC_FRAMEWORK_NAME"]
         if self._env.get("PAIRUN_BARRIER") == "pods":
             return False
-        path = _FRAMEWORKS.format(*(urllib.parse.quote(p, safe="") for p in (namespace, job)))
+        path = object_path(_VERSION, "frameworks", namespace, job)
         try:
             roles = task_statuses(self._read(path, {}, MAX_BYTES) or {})
         except ValueError:

@@ -6,7 +6,8 @@ import io
 import os
 from typing import IO, Any
 
-from pairun.module import format_duration, format_size
+from pairun.base.durations import shown_duration
+from pairun.module import format_size
 from pairun.report.shown import known_kind
 from pairun.secrets.vault import Vault
 from pairun.volume.journal import CONDITION_IS_FALSE
@@ -62,7 +63,7 @@ class Console:
         self.say(f"progress {event['task']}:{file} {format_size(done)}{of}")
 
     def _wait(self, event: dict[str, Any]) -> None:
-        wait = format_duration(event["seconds"])
+        wait = shown_duration(event["seconds"])
         self.say(f"retry    {event['task']}: {event['because']}; next in {wait}")
 
     def _task_end(self, event: dict[str, Any]) -> None:
@@ -73,7 +74,7 @@ class Console:
         attempts = (
             f", attempt {event['attempts']} of {event['of']}" if event["attempts"] > 1 else ""
         )
-        seconds = format_duration(event["seconds"])
+        seconds = shown_duration(event["seconds"])
         task = f"{event['task']}: {event['name']}" if event["name"] else event["task"]
         self.say(f"{outcome:8} {task} ({seconds}{attempts})")
         if outcome in ("failed", "ignored"):
@@ -89,7 +90,7 @@ class Console:
         self.say(f"{count} exit handler{'s' if count > 1 else ''} for {event['event']}")
 
     def _phase_end(self, event: dict[str, Any]) -> None:
-        seconds = format_duration(event["seconds"])
+        seconds = shown_duration(event["seconds"])
         self.say(
             f"{event['phase']} phase: {event['outcome']}, exit code {event['exit_code']}, {seconds}"
         )

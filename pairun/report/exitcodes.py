@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pairun.diagnose.classes import CLASSES, EXIT_CODES
-from pairun.diagnose.hits import CERTAIN
+from pairun.diagnose.signals import CERTAIN
 from pairun.diagnose.table import WEIGHTS
 from pairun.diagnose.weighing import ADVISED
 from pairun.errors import PairunError, Problem
@@ -33,8 +33,7 @@ memory would begin again forever. An eviction or preemption has a Pod condition 
 def codes(own: Mapping[str, int]) -> tuple[list[int], list[int]]:
     """Exit codes that must not be retried, and those to retry without counting.
 
-    This table decides for `pairun manifest` and `pairun export`. The platform counts every other
-    code like any failure.
+    This table decides for `pairun manifest`. The platform counts every other code like any failure.
 
     Args:
         own: the cluster's exit codes for classes of failure; they outrank OpenPAI's.
@@ -54,7 +53,15 @@ def codes(own: Mapping[str, int]) -> tuple[list[int], list[int]]:
     return sorted(give_up), sorted(uncounted)
 
 
-def _on_exit(action: str, container: str, values: list[int]) -> dict[str, Any]:
+DISRUPTED: dict[str, Any] = {
+    "action": "Ignore",
+    "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+}
+"""The rule of a podFailurePolicy for an eviction or a preemption."""
+
+
+def on_exit(action: str, container: str, values: list[int]) -> dict[str, Any]:
+    """A rule of a podFailurePolicy for some exit codes of a container."""
     when = {"containerName": container, "operator": "In", "values": values}
     return {"action": action, "onExitCodes": when}
 
@@ -70,12 +77,9 @@ def pod_failure_policy(rules: Rules, container: str) -> dict[str, Any]:
     return {
         "podFailurePolicy": {
             "rules": [
-                {
-                    "action": "Ignore",
-                    "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
-                },
+                DISRUPTED,
                 *(
-                    _on_exit(action, container, values)
+                    on_exit(action, container, values)
                     for action, values in (("FailJob", give_up), ("Ignore", uncounted))
                     if values
                 ),
@@ -157,13 +161,14 @@ def _is_go_regex(regex: str) -> bool:
 
 
 POLICY_NOTE = """\
-# The exit codes of one container, from the table that `pairun manifest` uses. That command adds the
-# codes of its init container. Where an instance cannot restart alone, it omits uncounted retries.
+# The exit codes of one container, from the table that `pairun manifest JOB` uses. For a job, that
+# adds the codes of the init container. Where an instance cannot restart alone, it omits uncounted retries.
 """
 """What a policy says about its differences from a manifest's."""
 
 WRITERS: Mapping[str, Callable[[Rules, str], Any]] = {
-    "pod-failure-policy": pod_failure_policy,
-    "jobset-failure-policy": jobset_failure_policy,
-    "exit-spec": exit_spec,
+    "job": pod_failure_policy,
+    "jobset": jobset_failure_policy,
+    "framework": exit_spec,
 }
+"""What makes the rules of an engine, for the exit codes of a container."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -12,19 +13,149 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from pairun.base.durations import shown_duration
 from pairun.base.escapes import visible
-from pairun.module import format_duration
-from pairun.report.journal.runoutcome import although
-from pairun.report.live.activity import spaced
+from pairun.diagnose.classes import UNKNOWN
+from pairun.report.journal.history import InstancePast, TaskPast
+from pairun.report.journal.runoutcome import although, first_failure
 from pairun.report.paper import UNBOUNDED, Trimmed
-from pairun.report.runnotes import first_failure_in, notes_on, records_of
-from pairun.report.runsummary import InstanceReport, PhaseReport, RunReport
+from pairun.report.shown import fit
 from pairun.secrets.vault import Vault
+from pairun.volume.journal import Record
+
+SURE = 0.7
+"""Diagnoses below this confidence are reported as guesses."""
+
+QUOTED = 100
+"""How many characters of a task's last line to quote."""
 
 MOST_ROWS = 12
 """With more instances, those with the same result share a row."""
 
 _COUNTED = ("ok", "changed", "skipped", "ignored", "failed")
+
+
+@attrs.frozen(kw_only=True)
+class PhaseReport:
+    """A phase that has ended: its exit code and how long it took."""
+
+    code: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"exit {self.code} ({shown_duration(self.seconds)})"
+
+
+@attrs.frozen(kw_only=True)
+class InstanceReport:
+    """The recap's facts about an instance.
+
+    Attributes:
+        past: what its journal records; a job can write to that.
+        init: its init phase; None if that has not ended.
+        command: its runtime phase; None if that never began.
+        stopped: why the engine stopped it; empty if it did not.
+    """
+
+    past: InstancePast
+    init: PhaseReport | None
+    command: PhaseReport | None
+    stopped: str
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the stop signal ended it; false if it failed on its own at the same time."""
+        return bool(self.stopped) and all(p.outcome != "failure" for p in self.past.phases)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it failed on its own."""
+        return not self.is_stopped and any(p and p.code for p in (self.init, self.command))
+
+    def counts(self) -> Counter[str]:
+        """How many tasks had which outcome; a failed command counts, too."""
+        counts = Counter(t.outcome for p in self.past.phases for t in p.tasks)
+        if self.failed:
+            counts["failed"] = max(1, counts["failed"])
+        return counts
+
+    def ended(self) -> tuple[PhaseReport | None, PhaseReport | None]:
+        """Init and the command with the times of the journal, if it has them, as in the report."""
+        init = [p.seconds for p in self.past.phases if p.name == "init" and p.measured]
+        command = [p.command.seconds for p in self.past.phases if p.command and p.command.measured]
+        return _timed(self.init, init), _timed(self.command, command)
+
+    def notes(self) -> list[str]:
+        """Retries, failures, exit handlers, diagnosis, stop."""
+        phases = self.past.phases
+        tasks = [t for p in phases for t in p.tasks]
+        notes = [
+            f"{t.id} succeeded at attempt {t.attempts[-1].number}"
+            for t in tasks
+            if not t.handler and len(t.attempts) > 1 and t.outcome in ("ok", "changed")
+        ]
+        notes += [
+            f"{t.id} failed: {t.message}{_last_words(t)}"
+            for t in tasks
+            if not t.handler and t.outcome == "failed"
+        ]
+        if handlers := [f"{t.id} {t.outcome}" for t in tasks if t.handler]:
+            notes.append(f"exit handlers: {', '.join(handlers)}")
+        if self.is_stopped:
+            notes.append(f"stopped: {self.stopped}")
+        else:
+            notes += [_why(p.diagnosis) for p in phases if p.diagnosis]
+        if self.command is None:
+            by_init = "" if self.init is None or self.is_stopped else "init failed: "
+            notes.append(f"{by_init}the command was not started")
+        return notes
+
+
+def _timed(phase: PhaseReport | None, seconds: Sequence[float]) -> PhaseReport | None:
+    return attrs.evolve(phase, seconds=seconds[-1]) if phase and seconds else phase
+
+
+def _last_words(task: TaskPast) -> str:
+    """The last line of a task's output, if its message is only an exit code."""
+    output = task.attempts[-1].details.get("output", ()) if task.attempts else ()
+    lines = [line.strip() for line in output if line.strip()]
+    if not lines or not re.search(r"exit code \d+$", task.message):
+        return ""
+    return f" ({fit(lines[-1], QUOTED)})"
+
+
+def _why(diagnosis: Record) -> str:
+    """The headline of a diagnosis; ``probably`` marks a guess."""
+    headline, klass, confidence = (diagnosis[k] for k in ("headline", "class", "confidence"))
+    if klass == UNKNOWN:
+        return str(headline)
+    guess = "probably " if confidence is not None and confidence < SURE else ""
+    return f"{guess}{headline} ({klass})"
+
+
+@attrs.frozen(kw_only=True)
+class RunReport:
+    """The recap's facts about a run.
+
+    Attributes:
+        namespaces: whether each instance had its own namespaces.
+        because: why they had none.
+        images: the images that a cluster would use.
+        instances: in the order of the job.
+        succeeded: whether the job succeeded.
+        exit_code: the exit code of the run.
+        verdict: why the job succeeded or failed, as text.
+        workdir: the folder with the logs and all other files.
+    """
+
+    namespaces: bool
+    because: str
+    images: Sequence[str]
+    instances: Sequence[InstanceReport]
+    succeeded: bool
+    exit_code: int
+    verdict: str
+    workdir: str
 
 
 def print_run(report: RunReport, console: Console, vault: Vault) -> None:
@@ -63,7 +194,7 @@ class _Row:
 
     label: str
     counts: Counter[str]
-    phases: tuple[str, str]
+    phases: Sequence[str]
     failed: bool
     notes: Sequence[str]
 
@@ -81,27 +212,18 @@ def _rows(instances: Sequence[InstanceReport]) -> list[_Row]:
     """A row for each instance; with many instances, those with the same result share one."""
     fold = len(instances) > MOST_ROWS
     groups: dict[object, list[InstanceReport]] = {}
-    counts, notes = {}, {}
     for each in instances:
-        records = records_of(each.journal)
-        counts[each.label] = outcomes = Counter(
-            str(r.get("outcome")) for r in records if r["type"] == "task_end"
-        )
-        if _worst(each) != 0:
-            # no task failed, but the instance did
-            outcomes["failed"] = max(1, outcomes["failed"])
-        notes[each.label] = notes_on(each, records)
-        codes = tuple(p.code if p else None for p in (each.init, each.command))
-        alike = (each.label.rpartition("-")[0], codes, *counts[each.label].items())
-        key = (alike, tuple(notes[each.label])) if fold else each.label
-        groups.setdefault(key, []).append(each)
+        codes = tuple(p and p.code for p in (each.init, each.command))
+        role = each.past.label.rpartition("-")[0]
+        alike = (role, codes, *each.counts().items(), *each.notes())
+        groups.setdefault(alike if fold else each.past.label, []).append(each)
     return [
         _Row(
-            label=_named([i.label for i in group]),
-            counts=counts[group[0].label],
-            phases=(_phases([i.init for i in group]), _phases([i.command for i in group])),
-            failed=_worst(group[0]) != 0,
-            notes=notes[group[0].label],
+            label=_named([i.past.label for i in group]),
+            counts=group[0].counts(),
+            phases=tuple(map(_phases, zip(*(i.ended() for i in group), strict=True))),
+            failed=group[0].failed,
+            notes=group[0].notes(),
         )
         for group in groups.values()
     ]
@@ -119,7 +241,7 @@ def _phases(phases: Sequence[PhaseReport | None]) -> str:
     last = max(ended, key=lambda p: p.seconds)
     if len(ended) == 1:
         return str(last)
-    return f"exit {last.code} (≤ {spaced(format_duration(last.seconds))})"
+    return f"exit {last.code} (≤ {shown_duration(last.seconds)})"
 
 
 def _table(rows: Sequence[_Row], console: Console, vault: Vault) -> Table:
@@ -166,11 +288,6 @@ def _notes_of(rows: Sequence[_Row], vault: Vault) -> Table:
     return table
 
 
-def _worst(instance: InstanceReport) -> int:
-    phases = (instance.init, instance.command)
-    return 0 if instance.is_stopped() else max((p.code for p in phases if p), default=0)
-
-
 def _text(vault: Vault, text: str, style: str = "") -> Text:
     """A text that may come from the job: masked, and without control codes for the terminal."""
     return Text(vault.text(visible(text)), style=style)
@@ -178,12 +295,14 @@ def _text(vault: Vault, text: str, style: str = "") -> Text:
 
 def _ending(report: RunReport, vault: Vault) -> list[RenderableType]:
     word, style = ("succeeded", "bold green") if report.succeeded else ("failed", "bold red")
-    failed = sum(_worst(each) != 0 for each in report.instances)
+    failed = sum(each.failed for each in report.instances)
     despite = f" by its completion policy, {although(failed)}" if failed else ""
     verdict = f"{despite if report.succeeded else ''}: {report.verdict}"
     lines = [Text.assemble((word, style), _text(vault, verdict))]
-    if first := first_failure_in(report.instances):
-        lines.append(_text(vault, first, "bold"))
+    first = first_failure([i.past for i in report.instances if not i.is_stopped])
+    if first is not None and len(report.instances) > 1:
+        who = "; ".join(filter(None, (first.label, first.followed)))
+        lines.append(_text(vault, f"first to fail: {who}", "bold"))
     if not report.succeeded:
         lines.append(Text(f"exit code {report.exit_code}"))
     workdir = report.workdir

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from pairun.errors import Problem
 from pairun.job.templates import user_command
-from pairun.module import format_duration
+from pairun.module import Phase
 from pairun.plan import Task
 from pairun.playbook.podfragment import NO_POD_SETTINGS, PodSettings
 from pairun.report.problems import problem_data
-from pairun.report.shown import override_data, shown_data
+from pairun.report.shown import override_data, shown_data, source_data
 from pairun.review.jobreview import JobReview
-from pairun.review.taskreview import Reviewed
+from pairun.review.taskreview import Reviewed, is_unset, keyword_values, sources_of
 from pairun.secrets.vault import Vault
 
 SCHEMA = 1
@@ -72,6 +73,8 @@ def as_data(reviewed: Reviewed, vault: Vault) -> dict[str, Any]:
         "verdict": reviewed.verdict.kind,
         "because": vault.text(reviewed.verdict.because),
     }
+    if reviewed.verdict.does:
+        out["does"] = reviewed.verdict.does
     if reviewed.disabled:
         out["disabled"] = reviewed.disabled
     if reviewed.group:
@@ -80,27 +83,29 @@ def as_data(reviewed: Reviewed, vault: Vault) -> dict[str, Any]:
         out |= _task_data(task, vault)
     if reviewed.overrides:
         out["overrides"] = [override_data(o, vault) for o in reviewed.overrides]
+    if reviewed.origins is not None:
+        sources = [source_data(*each, vault) for each in sources_of(reviewed.origins)]
+        out |= {"sources": sources} if sources else {}
     return out
+
+
+def first_roles(review: JobReview) -> dict[tuple[str, Phase, int], str]:
+    """For each role, phase and number of a task, the first role that has the same task."""
+    first: dict[tuple[Phase, str], str] = {}
+    roles: dict[tuple[str, Phase, int], str] = {}
+    for role, phases in review.tasks.items():
+        for phase, tasks in phases.items():
+            for at, task in enumerate(tasks):
+                data = json.dumps({**as_data(task, review.vault), "where": ""}, sort_keys=True)
+                roles[role, phase, at] = first.setdefault((phase, data), role)
+    return roles
 
 
 def _task_data(task: Task, vault: Vault) -> dict[str, Any]:
     out: dict[str, Any] = {"args": shown_data(task.args, vault)}
-    if task.when is not True:
-        out["when"] = shown_data(task.when, vault)
-    if task.environment:
-        out["environment"] = shown_data(task.environment, vault)
-    out["retries"] = task.retries
-    if task.retries:
-        out["delay"] = format_duration(task.delay_s)
-        out["retry_on"] = list(task.retry_on)
-    for name, seconds in (("timeout", task.timeout_s), ("deadline", task.deadline_s)):
-        if seconds is not None:
-            out[name] = format_duration(seconds)
-    out["failure_policy"] = task.failure_policy
-    if task.run_on != "all":
-        out["run_on"] = task.run_on
-    if task.exit_codes:
-        out["exit_codes"] = dict(task.exit_codes)
+    for name, value in keyword_values(task).items():
+        if not is_unset(value):
+            out[name] = shown_data(value, vault)
     if task.on_exit:
         out["on_exit"] = [
             {

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from typing import IO, Any
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import IO, TYPE_CHECKING, Any
 
 import pairun
 from pairun.base.escapes import visible
-from pairun.module import format_duration
 from pairun.plan import EVENTS, Late, Task
 from pairun.playbook.content import Content
-from pairun.report.shown import container_texts, fit, shown_data
+from pairun.report.shown import container_texts, fit, setter_words, shown_data
 from pairun.report.tint import Tint
-from pairun.review.taskreview import Override, Reviewed
+from pairun.review.taskreview import Override, Reviewed, is_unset, keyword_values, sources_of
 from pairun.secrets.vault import Vault
 
+if TYPE_CHECKING:
+    from pairun.playbook.drafts import Origins
+
 MARKS = {
-    "no_change": ("=", "dim"), "will_change": ("~", "yellow"), "unknown": ("?", "cyan"),
-    "check": ("!", "blue"),
+    "writes": ("~", "yellow"), "runs": ("$", "magenta"), "unknown": ("?", "cyan"),
+    "check": ("!", "blue"), "no_change": ("=", "dim"), "skipped": ("-", "dim"),
+    "disabled": ("-", "dim"),
 }  # fmt: skip
-"""The symbol and colour of each kind of verdict."""
+"""The symbol and colour of each kind of task (`Reviewed.kind`)."""
 
 _MAX_TEXT_LINES = 12
-UNPREDICTABLE = "cannot be predicted"
-"""The beginning of a verdict on a task whose effect is known only at run time."""
 
 
 class ReviewText:
@@ -58,28 +60,6 @@ class ReviewText:
         """Make a text bold."""
         return self._style(text, "bold")
 
-    def row(self, mark: tuple[str, str], id_: str, what: str, beside: str = "") -> bool:
-        """Print one line on a task; cuts what does not fit.
-
-        Args:
-            mark: symbol and colour.
-            id_: the task's id.
-            what: the text.
-            beside: printed after the text, if there is room.
-
-        Returns:
-            Whether there was room for ``beside``.
-        """
-        head = f"    {self._style(*mark)} {self._style(id_.ljust(18), 'bold')} "
-        room = self._style.width - 7 - max(18, len(id_))
-        what = visible(self._vault.text(what))
-        fits = len(what) + len(visible(beside)) <= room
-        if beside and fits:
-            self.line(head + what + self._style(visible(beside), "dim"))
-        else:
-            self.line(head + fit(what, max(room, 10)))
-        return fits or not beside
-
     def phase(self, title: str, tasks: list[Reviewed]) -> None:
         """Print the tasks of a phase, then its exit handlers in the order in which they run."""
         self.line("  " + self._style(title, "bold"))
@@ -93,22 +73,38 @@ class ReviewText:
         if handlers:
             self.line("  " + self._style("exit handlers, in this order", "bold"))
             for handler in handlers:
-                self._head("    ", (">", "blue"), handler.id, handler.name)
+                self.head("    ", (">", "blue"), handler.id, handler.name)
                 events = "always" if handler.events == EVENTS else ", ".join(handler.events)
                 self.line("        " + self._style(f"on {events}", "dim"))
                 self._values(handler, "        ")
 
-    def _head(
-        self, indent: str, mark: tuple[str, str], id_: str, name: str, brought: str = ""
+    def head(
+        self,
+        indent: str,
+        mark: tuple[str, str],
+        id_: str,
+        name: str,
+        brought: str = "",
+        *,
+        cut: bool = False,
     ) -> None:
-        """Print symbol, id and name of a task, and its origin if there is room."""
-        start = len(indent) + 2 + max(18, len(id_)) + 1
-        room = self._style.width - start
-        name = visible(self._vault.text(name))
-        fits = len(name) <= room
-        head = f"{indent}{self._style(*mark)} {self._style(id_.ljust(18), 'bold')}"
-        beside = brought if fits and len(name) + len(brought) + 3 <= room else ""
-        if fits:
+        """Print symbol, id and name of a task, and its origin; what has no room goes below.
+
+        Args:
+            indent: the blanks before it.
+            mark: symbol and colour.
+            id_: the task's id.
+            name: its name.
+            brought: its origin.
+            cut: cut a long name instead.
+        """
+        room = self._style.width - len(indent) - 3 - max(18, len(id_))
+        name, brought = visible(self._vault.text(name)), visible(brought)
+        name = fit(name, max(room, 10)) if cut else name
+        has_room = cut or len(name) <= room
+        beside = brought if has_room and len(name) + len(brought) + 3 <= room else ""
+        if has_room:
+            head = f"{indent}{self._style(*mark)} {self._style(id_.ljust(18), 'bold')}"
             origin = self._style(f"({beside})", "dim") if beside else ""
             self.line(" ".join(filter(None, (head, name, origin))).rstrip())
         else:
@@ -118,48 +114,51 @@ class ReviewText:
             self.wrapped(brought, indent + "    ", "dim")
 
     def _task(self, item: Reviewed, indent: str) -> None:
-        mark, color = MARKS[item.verdict.kind]
         brought = "" if item.layer in ("", "built-in") else f"{item.layer}: {item.where}"
-        self._head(indent, ("-" if item.skipped else mark, color), item.id, item.name, brought)
+        self.head(indent, MARKS[item.kind], item.id, item.name, brought)
         inner = indent + "    "
         if item.disabled:
             self.wrapped(f"disabled by {item.disabled}", inner, "yellow")
             return
         assert item.task is not None
         if not item.skipped:
-            self._values(item.task, inner)
+            self._values(item.task, inner, item.origins)
         self.because(item, inner)
         for override in item.overrides:
             self.override(override, inner)
 
     def because(self, item: Reviewed, indent: str) -> None:
         """Print what a task would do, and why."""
-        self.wrapped(verdict_words(item), indent, MARKS[item.verdict.kind][1])
+        self.wrapped(verdict_words(item), indent, MARKS[item.kind][1])
 
-    def _values(self, task: Task, indent: str) -> None:
+    def _values(self, task: Task, indent: str, origins: Origins | None = None) -> None:
         """Print non-default arguments and keywords, one per line; long texts below."""
+        by: dict[str, str] = {}
+        for path, setter in sources_of(origins) if origins else ():
+            by.setdefault(path, f"  ← {setter_words(setter)}")
         for name, value in task.args.items():
-            self._value(f"{name}", value, indent)
+            self._value(f"{name}", value, indent, by.get(f"args.{name}", ""))
         for name, value in task.environment.items():
-            self._value(f"environment.{name}", value, indent)
+            path = f"environment.{name}"
+            self._value(path, value, indent, by.get(path, ""))
         keywords = list(_keywords(task))
         if keywords:
             self.wrapped(" · ".join(keywords), indent, "dim")
 
-    def _value(self, name: str, value: Any, indent: str) -> None:
+    def _value(self, name: str, value: Any, indent: str, by: str = "") -> None:
         if value is None or (isinstance(value, str | list | dict) and not value):
             return
         if isinstance(value, Late):
             if texts := container_texts(value):
-                words = f"{name}: {', '.join(texts)} (known in the container)"
-                self.wrapped(words, indent, "cyan", "  ")
-                return
-            self.wrapped(f"{name}: (depends on {value.because})", indent, "cyan", "  ")
+                words = f"{', '.join(texts)} (known in the container)"
+            else:
+                words = f"(depends on {value.because})"
+            self.wrapped(f"{name}: {words}{by}", indent, "cyan", "  ")
             return
         text = shown_data(value, self._vault)
         if isinstance(text, str) and "\n" in text.rstrip("\n"):
             lines = text.rstrip("\n").split("\n")
-            self.line(f"{indent}{name}:")
+            self.line(f"{indent}{name}:{by}")
             for each in lines[:_MAX_TEXT_LINES]:
                 self.line(indent + self._style("| ", "dim") + visible(each))
             if len(lines) > _MAX_TEXT_LINES:
@@ -167,7 +166,7 @@ class ReviewText:
                 self.line(indent + self._style(f"| … {more} more lines", "dim"))
             return
         words = text if isinstance(text, str) else _compact(text)
-        self.wrapped(f"{name}: {words}", indent, hang="  ")
+        self.wrapped(f"{name}: {words}{by}", indent, hang="  ")
 
     def override(self, o: Override, indent: str) -> None:
         """Print an override: the value, who set it, and what it replaced."""
@@ -191,15 +190,13 @@ def roots_line(content: Content) -> str:
 
 def verdict_words(item: Reviewed) -> str:
     """What a task would do, and why."""
-    because = item.verdict.because
-    says_kind = because.startswith(("skipped", UNPREDICTABLE))
-    kind = {
-        "no_change": "no change: ",
-        "will_change": "will change: ",
-        "unknown": "unknown until run: ",
-        "check": "",
-    }
-    return ("" if says_kind else kind[item.verdict.kind]) + reason(item)
+    does, because = item.verdict.does, reason(item)
+    if item.skipped or item.verdict.kind == "check" or because.startswith(f"{does or None} "):
+        return because
+    kind = {"no_change": "no change: ", "will_change": "will change: "}
+    return (
+        f"{does} what " if does else kind.get(item.verdict.kind, "unknown until run: ")
+    ) + because
 
 
 def reason(item: Reviewed) -> str:
@@ -211,19 +208,23 @@ def reason(item: Reviewed) -> str:
 
 
 def _keywords(task: Task) -> Iterator[str]:
-    if task.retries:
-        yield f"{task.retries} retries from {format_duration(task.delay_s)}"
-    if task.timeout_s is not None:
-        yield f"timeout {format_duration(task.timeout_s)}"
-    if task.deadline_s is not None:
-        yield f"deadline {format_duration(task.deadline_s)}"
-    if task.failure_policy == "ignore":
-        yield "failures are ignored"
-    if task.run_on != "all":
-        whose = task.run_on.removeprefix("first_of_")
-        yield f"the first instance of the {whose} runs it for the others"
-    for kind, code in task.exit_codes.items():
-        yield f"{kind} exits with {code}"
+    values = keyword_values(task)
+    for name, value in values.items():
+        if is_unset(value) or name in ("when", "environment", "delay", "retry_on"):
+            continue
+        if name == "retries":
+            if value:
+                yield f"{value} retries from {values['delay']}"
+        elif name == "failure_policy":
+            if value == "ignore":
+                yield "failures are ignored"
+        elif name == "run_on":
+            whose = value.removeprefix("first_of_")
+            yield f"the first instance of the {whose} runs it for the others"
+        elif name == "exit_codes":
+            yield from (f"{kind} exits with {code}" for kind, code in value.items())
+        else:
+            yield f"{name} {value}"
 
 
 def _compact(value: Any) -> str:
@@ -251,24 +252,21 @@ def print_phase(phase: str, tasks: list[Reviewed], vault: Vault, stream: IO[str]
     """
     text = ReviewText(stream, vault)
     text.phase(phase, tasks)
-    text.line(summary({phase: tasks}))
+    text.line(summary(tasks))
 
 
-def summary(roles: dict[str, list[Reviewed]]) -> str:
-    """One sentence about all tasks of all roles."""
-    counts = dict.fromkeys(MARKS, 0)
-    skipped = 0
-    for tasks in roles.values():
-        for task in tasks:
-            if task.skipped:
-                skipped += 1
-            else:
-                counts[task.verdict.kind] += 1
-    parts = [
-        f"{counts['will_change']} would change something",
-        f"{counts['unknown']} unknown until run",
-        f"{counts['check']} check{'s' if counts['check'] != 1 else ''}",
-        f"{counts['no_change']} without change",
-        f"{skipped} skipped",
-    ]
-    return f"{sum(counts.values()) + skipped} tasks: " + ", ".join(parts)
+def summary(tasks: Iterable[Reviewed]) -> str:
+    """One sentence about tasks."""
+    counts = Counter(task.kind for task in tasks)
+    counts["skipped"] += counts.pop("disabled", 0)
+    words = {
+        "writes": "writes" if counts["writes"] == 1 else "write",
+        "runs": f"run{'s' * (counts['runs'] == 1)} a command",
+        "unknown": "unknown until run",
+        "check": f"check{'s' * (counts['check'] != 1)}",
+        "no_change": "without change",
+        "skipped": "skipped",
+    }
+    parts = ", ".join(f"{counts[kind]} {word}" for kind, word in words.items() if counts[kind])
+    total = counts.total()
+    return f"{total} task{'s' * (total != 1)}: {parts}"

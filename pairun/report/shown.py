@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pairun.module import Secret, reveal
 from pairun.plan import Late
-from pairun.review.taskreview import Override
 from pairun.review.verdict import known_in_container
 from pairun.secrets.shapes import with_secrets
 from pairun.secrets.vault import Vault
+
+if TYPE_CHECKING:
+    from pairun.playbook.drafts import Setter
+    from pairun.review.taskreview import Override
 
 
 def fit(text: str, width: int) -> str:
     """Cut a text to ``width`` characters; an ellipsis marks the cut."""
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
+
+
+def count_of(count: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def known_kind(failure: Mapping[str, Any]) -> str:
@@ -50,6 +59,35 @@ def shown_data(value: Any, vault: Vault) -> Any:
     if isinstance(value, list | tuple):
         return [shown_data(v, vault) for v in value]
     return vault.text(value) if isinstance(value, str) else value
+
+
+def shown_setter(setter: Setter, path: str, vault: Vault) -> Any:
+    """The value that somebody set, as plain data; secrets are masked.
+
+    Args:
+        setter: the value.
+        path: of the setting; a key such as ``password`` masks the whole value, also if it is too
+            short for the vault. So does the name of a parameter.
+        vault: masks the rest.
+    """
+    key = re.split("[ .]", setter.source or path)[-1]
+    return shown_data(with_secrets(setter.value, key), vault)
+
+
+def setter_words(setter: Setter) -> str:
+    """Who set a value: layer, place, and the parameter if it comes from one."""
+    return ", ".join(filter(None, (f"{setter.layer} {setter.where}", setter.source)))
+
+
+def source_data(path: str, setter: Setter, vault: Vault) -> dict[str, Any]:
+    """A parameter or variable in the value at a path, as plain data; secrets are masked."""
+    return {
+        "path": path,
+        "value": shown_setter(setter, path, vault),
+        "layer": setter.layer,
+        "where": setter.where,
+        "source": setter.source,
+    }
 
 
 def override_data(override: Override, vault: Vault) -> dict[str, Any]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 from typing import IO
+
+_CODES = {
+    "bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36,
+}  # fmt: skip
+"""Select Graphic Rendition (ECMA-48, section 8.3.117)."""
 
 
 def is_terminal(stream: IO[str]) -> bool:
@@ -38,15 +42,11 @@ class Tint:
     """
 
     def __init__(self, stream: IO[str]) -> None:
-        # The bundle does not contain rich.
-        self.on = takes_color(stream) and importlib.util.find_spec("rich") is not None
+        self.on = takes_color(stream)
         self.width = min(max(shutil.get_terminal_size((100, 24)).columns, 60), 120)
 
     def __call__(self, text: str, *names: str) -> str:
-        """Return a text in the named colours; rich defines the names."""
+        """Return a text in the named colours."""
         if not self.on or not names:
             return text
-        # imported here, because most output has no colours
-        from pairun.report.ansi import colored
-
-        return colored(text, *names)
+        return f"\033[{';'.join(str(_CODES[name]) for name in names)}m{text}\033[0m"

@@ -11,19 +11,25 @@ from pairun.base.durations import parse_seconds
 from pairun.base.foreignjson import parse_record
 from pairun.base.grace import VARIABLE as GRACE
 from pairun.errors import Place, Problem, Problems, Source
-from pairun.inject.maincontainer import containers_of
-from pairun.inject.podlayer import COMMAND_FILE, command_layer, sizes_in
 from pairun.inject.podspec import INIT
 from pairun.inject.templates import Template, owners_in, templates_of
 from pairun.inject.tree import Mapping as MappingPart
+from pairun.inject.tree import mappings_in
 from pairun.inject.treereading import read_tree
-from pairun.inject.variables import RECORD
 from pairun.job.checks.gracetime import PodGrace
-from pairun.openpai.enginelayers import BARRIER, barrier_layer, merged
+from pairun.kube.gang import gang_sizes
+from pairun.openpai.enginelayers import (
+    BARRIER,
+    COMMAND_FILE,
+    RECORD,
+    barrier_layer,
+    command_layer,
+    merged,
+    of_gang,
+)
 from pairun.openpai.plainpod import read_plain_job, without_server_warnings
 from pairun.playbook.effective import Layers
-from pairun.review.jobreview import JobReview, review_loaded
-from pairun.review.settings import Settings
+from pairun.review.jobreview import JobReview, Settings, review_loaded
 from pairun.secrets.vault import Vault
 
 
@@ -77,28 +83,29 @@ def _review(
     settings: Settings,
     vault: Vault,
 ) -> JobReview:
-    gang = sizes_in(env)
+    gang = of_gang(gang_sizes, env)
     config = Source(f"{source.file}: {template.label}", "job", env.get("RUNTIME_CONFIG", ""))
     sizes, role = gang or (None, None)
     job, problems = read_plain_job(config, user=user, gang=sizes)
     main = _main_container(template, env)
+    words = [main.get(key) for key in ("command", "args")]
+    argv = [str(word) for part in words for word in (part.plain() if part else None) or ()][2:]
     plain = settings._replace(
         plain=True,
         grace=_grace(template, main),
-        engine=merged(barrier_layer({BARRIER: "pods"} if gang else {}), command_layer(env)),
+        engine=merged(barrier_layer({BARRIER: "pods"} if gang else {}), command_layer(env, argv)),
     )
     only = [role] if role else []
     review = review_loaded(config.file, job, problems, layers, only, plain, vault=vault)
-    kept = Problems()
     command = main.get("command")
     place = command.place if command else main.place
-    kept.extend(_in_manifest(p, place) for p in without_server_warnings(list(review.problems)))
-    return attrs.evolve(review, problems=kept)
+    kept = (_in_manifest(p, place) for p in without_server_warnings(list(review.problems)))
+    return attrs.evolve(review, problems=Problems(kept))
 
 
 def _main_container(template: Template, env: Mapping[str, str]) -> MappingPart:
     """The container whose command PID 1 starts."""
-    containers = containers_of(template.spec)
+    containers = mappings_in(template.spec.get("containers"))
     name = (parse_record(env.get(RECORD, "")) or {}).get("container")
     named = (c for c in containers if (given := c.get("name")) and given.plain() == name)
     return next(named, containers[0] if containers else template.spec)

@@ -13,18 +13,17 @@ from pairun.job.entries import read_plugins, read_prerequisites
 from pairun.job.hiding import hide_secrets, leaves
 from pairun.job.model import fc_name
 from pairun.job.stored import framework_in, is_mixture, is_yarn
-from pairun.playbook.document.nodes import entries
-from pairun.playbook.document.reading import Node, decode, node_of, read_text
+from pairun.playbook.document.reading import Node, decode, entries, node_of, read_text
 from pairun.playbook.document.scalars import Dialect
+from pairun.playbook.drafts import PluginUse
 from pairun.playbook.effective import Layers
 from pairun.playbook.expressions.filecheck import check_expressions
 from pairun.playbook.expressions.template import MAX_SECONDS
 from pairun.playbook.expressions.views import work
-from pairun.playbook.inputs import PluginUse
 from pairun.playbook.podfragment import check_roles, places_of, pod_settings
 from pairun.playbook.podschema import pod_mistakes
 from pairun.playbook.taskchecks import check_task
-from pairun.review.settings import Settings
+from pairun.review.jobreview import Settings
 
 
 def invalid_job_problems(document: Node, layers: Layers, settings: Settings) -> Problems:

@@ -5,16 +5,19 @@ The review reads nothing from this machine: it assumes an empty Pod.
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import attrs
 
-from pairun.base.paths import DEFAULT_PAI_DIR
-from pairun.errors import PairunError, Problems, did_you_mean
+from pairun.base.paths import DEFAULT_CONFIG_DIR, DEFAULT_PAI_DIR
+from pairun.errors import PairunError, Problem, Problems, did_you_mean
 from pairun.host.worlds import ReviewContext
 from pairun.job.checks.destinations import destination_warnings
-from pairun.job.checks.gracetime import grace_warnings, torchrun_warnings
+from pairun.job.checks.gracetime import PodGrace, grace_warnings, torchrun_warnings
 from pairun.job.checks.surprises import job_warnings
 from pairun.job.hiding import hide_lines
 from pairun.job.jobfile import read_input
@@ -36,14 +39,72 @@ from pairun.openpai.enginelayers import engine_layer, merged
 from pairun.openpai.platform import framework_environment, instance_environment
 from pairun.plan import USER_COMMAND
 from pairun.playbook.content import Content
-from pairun.playbook.document.reading import Node
+from pairun.playbook.document.reading import Node, decode, load_bytes
 from pairun.playbook.effective import Layers
 from pairun.playbook.expressions.views import Partial
+from pairun.playbook.initplugins import InitPlugins
 from pairun.playbook.podfragment import PodSettings, check_roles, pod_settings
 from pairun.playbook.podschema import pod_mistakes
-from pairun.review.settings import NO_SETTINGS, Settings
+from pairun.playbook.specs import PHASES
 from pairun.review.taskreview import Reviewed, review_phase
 from pairun.secrets.vault import Vault
+
+
+class Settings(NamedTuple):
+    """A review's inputs besides content roots and job.
+
+    Attributes:
+        init_plugins: the cluster's init plugins, which replace the init playbook's tasks; or None.
+        plain: whether the job is a plain Pod.
+        engine: what this Pod's engine changes, in addition to every plain Pod's changes; or None.
+        grace: the Pod's own grace time, which replaces the playbook's; None if unknown.
+        phases: the phases to show.
+        warnings: warnings about the settings themselves.
+        pod: Pod settings from a person's options; or None.
+        gpu_resource: the cluster's resource name for GPUs.
+    """
+
+    init_plugins: InitPlugins | None = None
+    plain: bool = False
+    engine: Node | None = None
+    grace: PodGrace | None = None
+    phases: tuple[Phase, ...] = PHASES
+    warnings: tuple[Problem, ...] = ()
+    pod: Node | None = None
+    gpu_resource: str = GPU_RESOURCE
+
+
+NO_SETTINGS = Settings()
+
+
+def read_settings(path: str | None) -> Settings:
+    """Read the cluster's init plugins: from a file, else from where a Pod would read them.
+
+    Raises:
+        PairunError: they cannot be read, or are not valid.
+    """
+    if path is None and not _may_be_set(os.environ):
+        return NO_SETTINGS
+    from pairun.openpai.podconfig import PodConfig
+
+    problems = Problems()
+    config = PodConfig(env=os.environ, pai_dir=DEFAULT_PAI_DIR, problems=problems)
+    source = config.init() if path is None else decode(load_bytes(path), path, "cluster")
+    if source is None:
+        return NO_SETTINGS
+    from pairun.openpai.initconfig import read_init_config
+
+    listed = read_init_config(source, config.init_dir(), problems)
+    problems.raise_errors()
+    return Settings(init_plugins=listed, warnings=tuple(problems))
+
+
+def _may_be_set(env: Mapping[str, str]) -> bool:
+    """Whether `PodConfig` may find settings; elsewhere, nothing that reads them is imported."""
+    folders = (DEFAULT_CONFIG_DIR, os.path.join(DEFAULT_PAI_DIR, "config"))
+    return bool(env.get("INIT_CONFIG") or env.get("PAI_CONFIG_DIR")) or any(
+        map(os.path.lexists, folders)
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -70,48 +131,30 @@ class JobReview:
     settings: Settings = NO_SETTINGS
     pods: Mapping[str, PodSettings] = attrs.field(factory=dict)
 
+    def all_tasks(self) -> Iterator[Reviewed]:
+        """The tasks of all roles and phases."""
+        for phases in self.tasks.values():
+            yield from itertools.chain(*phases.values())
+
     @property
     def changes(self) -> bool:
         """Whether a task other than the user's command would or may change something."""
         return any(
             t.verdict.kind in ("will_change", "unknown") and t.module != USER_COMMAND
-            for role in self.tasks.values() for tasks in role.values() for t in tasks
-        )  # fmt: skip
+            for t in self.all_tasks()
+        )
 
 
-def review_job(
-    path: str,
-    layers: Layers,
-    user: str,
-    only: list[str],
-    settings: Settings = NO_SETTINGS,
-    *,
-    vault: Vault,
-    pod_flags: Node | None = None,
-    gpu_resource: str = GPU_RESOURCE,
-) -> JobReview:
-    """Read a job file and review it; the arguments are those of `review_loaded`."""
+def loaded(path: str) -> bytes | PairunError:
+    """The bytes of a job file; ``-`` is standard input; the error if it cannot be read."""
     try:
-        data = load_input(path)
+        return load_input(path)
     except PairunError as e:
-        problems = Problems()
-        problems.extend(e.problems)
-        return review_loaded(path, None, problems, layers, only, settings, vault=vault)
-    return review_data(
-        data,
-        path,
-        layers,
-        user,
-        only,
-        settings,
-        vault=vault,
-        pod_flags=pod_flags,
-        gpu_resource=gpu_resource,
-    )
+        return e
 
 
 def review_data(
-    data: bytes,
+    data: bytes | PairunError,
     path: str,
     layers: Layers,
     user: str,
@@ -119,10 +162,11 @@ def review_data(
     settings: Settings = NO_SETTINGS,
     *,
     vault: Vault,
-    pod_flags: Node | None = None,
-    gpu_resource: str = GPU_RESOURCE,
 ) -> JobReview:
-    """Review the bytes of a job file; the other arguments are those of `review_loaded`."""
+    """Review what `loaded` returned; the other arguments are those of `review_loaded`."""
+    if isinstance(data, PairunError):
+        problems = Problems(data.problems)
+        return review_loaded(path, None, problems, layers, only, settings, vault=vault)
     dialect = dialect_named(layers.policy.job_yaml)
     job, problems = read_input(data, path, user=user, dialect=dialect)
     if job is None:
@@ -131,17 +175,7 @@ def review_data(
 
         if (document := job_document(data, path, dialect)) is not None:
             problems.extend(invalid_job_problems(document, layers, settings))
-    return review_loaded(
-        path,
-        job,
-        problems,
-        layers,
-        only,
-        settings,
-        vault=vault,
-        pod_flags=pod_flags,
-        gpu_resource=gpu_resource,
-    )
+    return review_loaded(path, job, problems, layers, only, settings, vault=vault)
 
 
 def review_loaded(
@@ -153,8 +187,6 @@ def review_loaded(
     settings: Settings = NO_SETTINGS,
     *,
     vault: Vault,
-    pod_flags: Node | None = None,
-    gpu_resource: str = GPU_RESOURCE,
 ) -> JobReview:
     """Review a job that is already read.
 
@@ -166,8 +198,6 @@ def review_loaded(
         only: the roles to review; all if empty.
         settings: the cluster's settings, and the kind of the Pod.
         vault: collects every secret that is read.
-        pod_flags: Pod settings from a person's options.
-        gpu_resource: the cluster's resource name for GPUs.
     """
     problems.extend(settings.warnings)
     plans: list[RolePlan] = []
@@ -176,7 +206,7 @@ def review_loaded(
     if job is not None:
         vault.add(secrets_of(job))
         problems.extend(job_warnings(job))
-        pods = _pods(layers, job, pod_flags, gpu_resource, problems)
+        pods = _pods(layers, job, settings, problems)
         of_job = {k: v for k, v in framework_environment(job).items() if v}
         for role in _chosen_roles(path, job, only, problems):
             try:
@@ -192,29 +222,47 @@ def review_loaded(
     if job is not None:
         hide_lines(job.node, vault)
     return JobReview(
-        path=path,
-        job=job,
-        plans=tuple(plans),
-        tasks=tasks,
-        problems=problems,
-        vault=vault,
-        settings=settings,
-        pods=pods,
-    )
+        path=path, job=job, plans=tuple(plans), tasks=tasks, problems=problems, vault=vault,
+        settings=settings, pods=pods,
+    )  # fmt: skip
+
+
+def review_pod(
+    path: str | None, layers: Layers, user: str, settings: Settings, *, vault: Vault
+) -> JobReview:
+    """Review a plain Pod: its settings are a job of one role.
+
+    Args:
+        path: the file with its commands and plugins; None for only the init phase.
+        layers: the content roots, already read.
+        user: the user who owns the Pod.
+        settings: the cluster's settings.
+        vault: collects every secret that is read.
+
+    Raises:
+        PairunError: the file cannot be read.
+    """
+    # imported here, because most jobs are not plain Pods
+    from pairun.openpai.plainpod import no_commands, read_plain_job, without_server_warnings
+
+    source = no_commands() if path is None else decode(load_bytes(path), path, "job")
+    job, problems = read_plain_job(source, user=user)
+    plain = settings._replace(plain=True, phases=PHASES if path else ("init",))
+    review = review_loaded(source.file, job, problems, layers, [], plain, vault=vault)
+    return attrs.evolve(review, problems=Problems(without_server_warnings(list(review.problems))))
 
 
 def _pods(
-    layers: Layers, job: Job, flags: Node | None, gpu_resource: str, problems: Problems
+    layers: Layers, job: Job, settings: Settings, problems: Problems
 ) -> dict[str, PodSettings]:
     """The settings of the Pods of each role."""
     own = job.plugin_overrides.get("pod") if job.plugin_overrides else None
     if own is not None and any(pod_mistakes(own)):
         own = None  # the plan of a role reports this problem
     check_roles(own, [name for r in job.roles for name in (r.name, r.fc_name)], problems)
+    policy, flags, gpu = layers.policy, settings.pod, settings.gpu_resource
     return {
-        r.name: pod_settings(
-            layers.policy, own, flags, r.name, [r.fc_name], problems, asked(r, gpu_resource)
-        )
+        r.name: pod_settings(policy, own, flags, r.name, [r.fc_name], problems, asked(r, gpu))
         for r in job.roles
     }
 
@@ -268,7 +316,13 @@ def _plan_role(
 def _verdicts(plan: RolePlan, content: Content, settings: Settings) -> dict[Phase, list[Reviewed]]:
     context = ReviewContext(env={}, pai_dir=DEFAULT_PAI_DIR)
     return {
-        phase: review_phase(plan.plans[phase], plan.effective.drafts[phase], content, context)
+        phase: review_phase(
+            plan.plans[phase],
+            plan.effective.drafts[phase],
+            content,
+            context,
+            plan.job.parameters,
+        )
         for phase in settings.phases
     }
 

@@ -8,12 +8,13 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from pairun.contract.sources import module_at
+from pairun.diagnose.lines import Log
+from pairun.diagnose.weighing import diagnose
 from pairun.errors import PairunError, Problem, Problems, Source
 from pairun.job.stored import framework_in, is_manifest, load_input
 from pairun.openpai.podconfig import EXIT_SPEC
-from pairun.playbook.content import built_in_root, open_content
-from pairun.playbook.document.nodes import elements
-from pairun.playbook.document.reading import Node, decode, load_bytes, read_text
+from pairun.playbook.content import Content, built_in_root, open_content
+from pairun.playbook.document.reading import Node, decode, elements, load_bytes, read_text
 from pairun.playbook.effective import Layers
 from pairun.playbook.keywords import OPERATIONS
 from pairun.playbook.linting import lint_changes, lint_module, lint_playbook, lint_policy, lint_spec
@@ -26,15 +27,11 @@ from pairun.playbook.rootfiles import (
     not_a_root,
     root_around,
 )
-from pairun.playbook.rules import check_rules
+from pairun.playbook.rules import Rules, check_rules, read_rules
 from pairun.playbook.specs import PHASES
-from pairun.review.jobreview import JobReview, review_data
+from pairun.review.jobreview import NO_SETTINGS, JobReview, read_settings, review_data, review_pod
 from pairun.review.lintpaths import files_in
-from pairun.review.lostrules import check_lost
-from pairun.review.podreview import review_pod
-from pairun.review.settings import NO_SETTINGS, read_settings
-from pairun.review.shellscripts import scripts_of_file, scripts_of_plan
-from pairun.review.shellsyntax import ShellSyntax
+from pairun.review.shellsyntax import ShellSyntax, scripts_of_file, scripts_of_plan
 from pairun.secrets.vault import Vault
 
 
@@ -74,7 +71,7 @@ def lint(paths: Sequence[str], roots: list[str], vault: Vault) -> Linted:
         linted.append(linter.unread_scripts())
     except PairunError as e:
         # The content roots themselves are unusable.
-        linted = [_refused(e)]
+        linted = [Problems(e.problems)]
     return Linted(list(_each_once(linted)), kinds)
 
 
@@ -127,9 +124,7 @@ class _Linter:
 
     def unread_scripts(self) -> Problems:
         """A note on scripts whose syntax was not checked."""
-        problems = Problems()
-        problems.extend(self._syntax.unread())
-        return problems
+        return Problems(self._syntax.unread())
 
     def lint(self, path: str, *, named: bool = True) -> tuple[str, Problems]:
         """Check one file.
@@ -157,14 +152,13 @@ class _Linter:
         except PairunError as e:
             if (kind := _skipped(data, {p.id for p in e.problems}, named=known)) is not None:
                 return kind, Problems()
-            return "cannot be read", _refused(e)
+            return "cannot be read", Problems(e.problems)
         kind = _kind(path, node, named=known) or ("job" if named else UNREAD)
         if kind in ("pod", "job") and not self.root_problems.errors:
             if kind == "pod":
                 return "settings of a plain Pod", self._lint_pod(path, node, layers)
             return kind, self._lint_job(path, data, layers)
-        problems = Problems()
-        problems.extend(layers.warnings)
+        problems = Problems(layers.warnings)
         if kind == "playbook":
             lint_playbook(path, node, layers, problems)
             problems.extend(self._syntax.check(scripts_of_file(node)))
@@ -204,14 +198,14 @@ class _Linter:
         """Review the settings of a plain Pod."""
         if path == "-":
             message = "a setting of a plain Pod is not read from standard input"
-            return _refused(PairunError(Problem("PR801", message, hint="lint a file")))
+            return Problems([Problem("PR801", message, hint="lint a file")])
         try:
             is_init = node.get("initPlugins") is not None
             settings = read_settings(path) if is_init else NO_SETTINGS
             commands = None if is_init else path
             review = review_pod(commands, layers, "user", settings, vault=self._vault)
         except PairunError as e:
-            return _refused(e)
+            return Problems(e.problems)
         return self._with_syntax(review)
 
     def _lint_job(self, path: str, data: bytes, layers: Layers) -> Problems:
@@ -219,8 +213,7 @@ class _Linter:
 
     def _with_syntax(self, review: JobReview) -> Problems:
         """The problems of a review, plus the syntax errors that bash finds in its scripts."""
-        problems = Problems()
-        problems.extend(review.problems)
+        problems = Problems(review.problems)
         for plan in review.plans:
             others = review.settings.plain or review.settings.init_plugins is not None
             problems.extend(self._syntax.check(scripts_of_plan(plan, other_settings=others)))
@@ -237,12 +230,6 @@ def _lint_exit_spec(source: Source) -> Problems:
 
     problems = Problems()
     read_exit_spec(source, problems)
-    return problems
-
-
-def _refused(error: PairunError) -> Problems:
-    problems = Problems()
-    problems.extend(error.problems)
     return problems
 
 
@@ -323,3 +310,43 @@ def _is_changes(node: Node, keys: list[str]) -> bool:
 
 def _is_job(keys: list[str]) -> bool:
     return any(k in keys for k in _JOB_KEYS)
+
+
+MOST_RULES = 500
+"""A file with more rules is not tried: a hostile one would cost seconds."""
+
+
+def check_lost(document: Node, content: Content, problems: Problems) -> None:
+    """Warn of each rule in a file if another rule decides one of its samples.
+
+    Args:
+        document: the file, already validated.
+        content: the content roots, the file's own included.
+        problems: collects the warnings.
+    """
+    nodes = {node.value["id"].value: node for node in elements(document, "rules")}
+    if not 0 < len(nodes) <= MOST_RULES:
+        return
+    rules = read_rules(content, Problems())
+    table = rules.table()
+    for name, node in nodes.items():
+        sample = rules.samples.get(name)
+        if sample is None or sample.data["role"] == "noise":
+            continue
+        for text in sample.positive:
+            verdict = diagnose([Log(text.encode())], table)
+            if verdict.rule not in ("", name) and verdict.klass != sample.data["class"]:
+                problems.warning(
+                    "PR799",
+                    f"the rule '{verdict.rule}' ({verdict.klass}) decides a sample of '{name}': "
+                    f"{text}",
+                    node.place,
+                    f"give it `weight: {_winning(rules, verdict.rule)}`, or disable "
+                    f"'{verdict.rule}'",
+                )
+                break
+
+
+def _winning(rules: Rules, rule: str) -> int:
+    """A weight that beats a rule."""
+    return min(rules.table().rules[rule].weight + 1, 98)

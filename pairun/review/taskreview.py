@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pairun.module import Context, Module, Verdict
+import attrs
+
+from pairun.module import Context, Module, Verdict, format_duration
 from pairun.plan import Late, Plan, Task
 from pairun.review.verdict import judge
+from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:
     # The user's container, which has no YAML library, reviews finished plans, too.
     from pairun.playbook.content import Content
     from pairun.playbook.document.reading import Node
-    from pairun.playbook.drafts import Draft, TaskDraft
-
-SCHEMA = 1
+    from pairun.playbook.drafts import Draft, Origins, Setter, TaskDraft
 
 
 class Override(NamedTuple):
@@ -49,6 +50,7 @@ class Reviewed(NamedTuple):
         group: the description of its parallel group.
         overrides: the values that higher layers set.
         disabled: the place that disabled it.
+        origins: where its values come from; None if that is unknown.
     """
 
     task: Task | None
@@ -58,17 +60,56 @@ class Reviewed(NamedTuple):
     layer: str
     where: str
     verdict: Verdict
-    group: str | None
-    overrides: tuple[Override, ...]
+    group: str | None = None
+    overrides: tuple[Override, ...] = ()
     disabled: str | None = None
+    origins: Origins | None = None
 
     @property
     def skipped(self) -> bool:
         """Whether it is disabled, or its condition is false."""
         return self.task is None or self.verdict.because.startswith("skipped")
 
+    @property
+    def kind(self) -> str:
+        """What a reader wants to know: whether it runs or writes something, else its verdict's kind."""
+        if self.skipped:
+            return "disabled" if self.disabled else "skipped"
+        return self.verdict.does or self.verdict.kind.replace("will_change", "writes")
 
-def review_phase(plan: Plan, draft: Draft, content: Content, context: Context) -> list[Reviewed]:
+
+_KEYWORDS = tuple(
+    field.name
+    for field in attrs.fields(Task)
+    if field.name not in ("id", "name", "module", "args", "on_exit", "events", "of_plugin", "where")
+)
+
+
+def keyword_values(task: Task) -> dict[str, Any]:
+    """The keywords of a task, in the form of a playbook; those of retries only if it has any."""
+    values: dict[str, Any] = {}
+    for name in _KEYWORDS:
+        value, keyword = getattr(task, name), name.removesuffix("_s")
+        if not task.retries and keyword in ("delay", "retry_on"):
+            continue
+        if keyword != name and value is not None:
+            value = format_duration(value)
+        values[keyword] = list(value) if isinstance(value, tuple) else value
+    return values
+
+
+def is_unset(value: Any) -> bool:
+    """Whether a keyword has a default that no reader needs."""
+    return value is None or value is True or value in ({}, "all")
+
+
+def review_phase(
+    plan: Plan,
+    draft: Draft,
+    content: Content,
+    context: Context,
+    parameters: Node | None = None,
+) -> list[Reviewed]:
     """Review every task of a phase, including disabled ones.
 
     Args:
@@ -76,43 +117,63 @@ def review_phase(plan: Plan, draft: Draft, content: Content, context: Context) -
         draft: the playbook of the plan, for the history of its values.
         content: the content roots.
         context: the context for verdicts; must not be changed.
+        parameters: those of the job, for who set a value.
     """
-    from pairun.playbook.drafts import GroupDraft
+    from pairun.playbook.drafts import GroupDraft, Origins
 
     planned = {t.id: t for t in plan.tasks()}
     groups = {t.id: s.name for s in draft.steps if isinstance(s, GroupDraft) for t in s.tasks}
     out = []
     for item in draft.tasks():
-        task = planned.get(item.id)
-        if item.disabled or task is None:
-            out.append(_disabled(item, groups.get(item.id)))
-            continue
-        out.append(
-            Reviewed(
-                task=task,
-                id=task.id,
-                name=task.name,
-                module=task.module,
-                layer=item.origin,
-                where=str(item.place),
-                verdict=_verdict(task, content.module, context, item.node.get("when"))
-                if task.args or all(node.value is None for _, node in item.args.items())
-                else Verdict("unknown", "its arguments are invalid"),
-                group=groups.get(task.id),
-                overrides=tuple(overrides_of(item)),
-            )
+        task, name = planned.get(item.id), item.node.get("name")
+        seen = Reviewed(
+            task=None,
+            id=item.id,
+            name=str(name.value) if name else "",
+            module=item.module,
+            layer=item.origin,
+            where=str(item.place),
+            verdict=Verdict("no_change", "disabled"),
+            group=groups.get(item.id),
+            disabled=f"{item.disabled} ({item.disabled.source.layer})" if item.disabled else None,
         )
+        if task is not None and not item.disabled:
+            is_sound = task.args or all(node.value is None for _, node in item.args.items())
+            seen = seen._replace(
+                task=task,
+                name=task.name,
+                verdict=_verdict(task, content.module, context, item.node.get("when"))
+                if is_sound
+                else Verdict("unknown", "its arguments are invalid"),
+                overrides=tuple(overrides_of(item)),
+                origins=Origins(item, draft.vars, parameters),
+            )
+        out.append(seen)
     return out
 
 
-def review_plan(
-    plan: Plan, load: Callable[[str], type[Module]], context: Context
+def probe_phase(
+    plan: Plan, draft: Draft, content: Content, env: Mapping[str, str], pai_dir: str, vault: Vault
 ) -> list[Reviewed]:
-    """Review every task of an existing plan, without the history of its values."""
+    """Review a phase in its own container, which pairun probes but does not change."""
+    from pairun.host.probeworld import ProbeContext
+
+    context = ProbeContext(env=env, pai_dir=pai_dir, emit_hidden=vault.add)
+    return review_phase(plan, draft, content, context)
+
+
+def probe_plan(plan: Plan, env: Mapping[str, str], pai_dir: str, vault: Vault) -> list[Reviewed]:
+    """Review the plan that init made; the history of its values is unknown here."""
+    from pairun.contract.loading import plan_loader
+    from pairun.host.probeworld import ProbeContext
+    from pairun.volume.door import Door
+
+    context = ProbeContext(env=env, pai_dir=pai_dir, emit_hidden=vault.add)
+    load = plan_loader(plan.modules, Door(pai_dir))
     return [
         Reviewed(
             task=task, id=task.id, name=task.name, module=task.module, layer="", where=task.where,
-            verdict=_verdict(task, load, context), group=None, overrides=(),
+            verdict=_verdict(task, load, context),
         )
         for task in plan.tasks()
     ]  # fmt: skip
@@ -133,20 +194,16 @@ def _verdict(
     return verdict
 
 
-def _disabled(item: TaskDraft, group: str | None) -> Reviewed:
-    name = item.node.get("name")
-    return Reviewed(
-        task=None,
-        id=item.id,
-        name=str(name.value) if name else "",
-        module=item.module,
-        layer=item.origin,
-        where=str(item.place),
-        verdict=Verdict("no_change", "disabled"),
-        group=group,
-        overrides=(),
-        disabled=f"{item.disabled} ({item.disabled.source.layer})" if item.disabled else None,
-    )
+def sources_of(origins: Origins) -> Iterator[tuple[str, Setter]]:
+    """The parameters and variables in the values of a task, with the path of the value."""
+    task = origins.task
+    for keyword, node in task.node.items() if task else ():
+        path = "args" if task and keyword == task.module else keyword
+        is_entries = isinstance(node.value, dict)
+        for key, value in node.items() if is_entries else ((path, node),):
+            for setter in origins.setters(value, bare=path == "when"):
+                if setter.source:
+                    yield f"{path}.{key}" if is_entries else path, setter
 
 
 def overrides_of(item: TaskDraft) -> Iterator[Override]:

@@ -40,7 +40,8 @@ def judge(task: Task, cls: type[Module], context: Context) -> Verdict:
         depends = f": depends on {late.because}" if late else ""
         return Verdict("check", f"{CHECKED}{depends}")
     if late is not None:
-        return unknown(f"depends on {late.because}")
+        certain = cls.certainly if issubclass(cls, StateModule) else ""
+        return Verdict("unknown", f"depends on {late.because}", does=certain)
     try:
         # Standard output may be JSON (--json): keep a module's prints out of it.
         with contextlib.redirect_stdout(sys.stderr):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import attrs
 
 from pairun.contract.arguments import Argument, arguments
-from pairun.errors import PairunError, Place, Problem, did_you_mean, nearest
+from pairun.errors import PairunError, Problem, did_you_mean, nearest
 from pairun.job.planning import RolePlan
 from pairun.playbook.content import Content
-from pairun.playbook.drafts import TaskDraft, history
+from pairun.playbook.drafts import Origins, Setter, TaskDraft, history, setter_of
 from pairun.playbook.keywords import keywords_of
 from pairun.playbook.podfragment import PodSettings, places_of, refusal_places
 from pairun.playbook.podschema import split_path
@@ -21,19 +20,10 @@ POD = "pod."
 """The first part of a Pod setting's path."""
 
 
-@attrs.frozen
-class Setting:
-    """A value, the place that set it, and whether pairun refuses it."""
-
-    value: Any
-    place: Place
-    refused: bool = False
-
-
 def settings_of(
     plan: RolePlan, pod: PodSettings, path: str, problems: Iterable[Problem]
-) -> list[Setting]:
-    """Find who set a value, the effective one first; empty if nothing set it.
+) -> list[tuple[Setter, bool]]:
+    """Find who set a value, the effective one first, and whether pairun refuses it.
 
     Args:
         plan: the plan of the role.
@@ -47,15 +37,14 @@ def settings_of(
             if path.startswith(f"{task.id}."):
                 value = task.value_at(path.removeprefix(f"{task.id}."))
                 if value is not None:
-                    return [Setting(each.plain(), each.place) for each in history(value)]
+                    origins = Origins(task, draft.vars, plan.job.parameters)
+                    bare = path.endswith(".when")
+                    return [(setter, False) for setter in origins.setters(value, bare=bare)]
     node = pod.at(path.removeprefix(POD)) if path.startswith(POD) else None
     if node is None:
         return []
     refused = refusal_places(problems)
-    return [
-        Setting(each.plain(), each.place, not refused.isdisjoint(places_of(each)))
-        for each in history(node)
-    ]
+    return [(setter_of(each), not refused.isdisjoint(places_of(each))) for each in history(node)]
 
 
 @attrs.frozen

@@ -38,7 +38,6 @@ class State(NamedTuple):
     Attributes:
         outcome: success, failure or signal.
         exit_code: the phase's, unless the outcome is success.
-        message: the reason, in one sentence.
         script_code: exit code of the plugin's script that failed the phase, or None.
         registered: ids of the exit handlers that must run.
         results: of the tasks, for the exit handlers.
@@ -62,7 +61,6 @@ class HandlersEnd(NamedTuple):
     Attributes:
         failed: whether one failed that may fail the phase.
         script_code: exit code of the plugin's script that it ran, or None.
-        message: the reason, in one sentence.
         secrets: the secrets that handlers have learned.
     """
 
@@ -124,11 +122,6 @@ def serve_peers(door: Door, env: Mapping[str, str], say: Callable[[str], None]) 
     """Start the server if this instance leads its job and has the job's key.
 
     The server ends with the container.
-
-    Args:
-        door: to the shared volume.
-        env: the server's environment.
-        say: takes one line for people.
     """
     if not _leads(door) or not door.is_file(os.path.join(door.root, KEY_FILE)):
         return

@@ -22,20 +22,15 @@ if TYPE_CHECKING:
     # A successful job never imports it.
     from pairun.runtime.exitsummary import Answer, Question
 
-SUMMARY_S = 3.0
-"""The limit of the summary without a grace time, in seconds."""
+SUMMARY_S = 15.0
+"""The limit of the summary without a grace time, in seconds.
+
+Nothing waits for it then: on a busy node, a late diagnosis is better than none.
+"""
 
 
 class Ending:
     """Writes the termination message and determines the container's exit code.
-
-    Args:
-        door: to the shared volume.
-        env: the container's environment.
-        vault: the secrets to mask.
-        supervisor: starts the process that makes the summary.
-        grace: the clock of a stop.
-        say: takes one line for people.
 
     Attributes:
         user_code: the code that the exit spec and the message use as the user's exit code.
@@ -68,12 +63,7 @@ class Ending:
         self._of_command = False
 
     def begin(
-        self,
-        code: int,
-        *,
-        of_command: bool,
-        script_code: int | None = None,
-        is_final: bool = False,
+        self, code: int, *, of_command: bool, script_code: int | None = None, is_final: bool = False
     ) -> None:
         """Write the short message at once, in case a later write fails.
 
@@ -98,7 +88,7 @@ class Ending:
             script: path of the user's command; empty if it is not a script.
         """
         from pairun.runtime.exitsummary import Question
-        from pairun.runtime.messagefile import budget_of
+        from pairun.runtime.termination import budget_of
 
         self._report_oom_kills()
         question = Question(
@@ -167,12 +157,12 @@ class Ending:
         return None if now is None or self._kills_before is None else now - self._kills_before
 
     def _write_short(self, exit_code: int, user_code: int) -> None:
-        from pairun.runtime.messagefile import budget_of, short_message
+        from pairun.runtime.termination import budget_of, short_message
 
         self._write(short_message(exit_code, user_code, budget_of(self._env)))
 
     def _write(self, text: str) -> None:
-        from pairun.runtime.messagefile import message_paths, write_message
+        from pairun.runtime.termination import message_paths, write_message
 
         paths = message_paths(self._env, self._log_folder)
         for complaint in write_message(self._door, paths, text):
@@ -182,17 +172,13 @@ class Ending:
 _CGROUPS = "/sys/fs/cgroup"
 
 
-def oom_kills(root: str = _CGROUPS, own: str = "/proc/self/cgroup") -> int | None:
+def oom_kills() -> int | None:
     """How many processes in the container's cgroup were killed for memory; None if unknown.
 
     Includes children of the user's command (Linux, admin-guide/cgroup-v2 ``memory.events``;
     cgroup-v1/memory ``memory.oom_control``).
-
-    Args:
-        root: the mount point of cgroups.
-        own: the file that lists our cgroups.
     """
-    for path in _memory_files(root, own):
+    for path in _memory_files():
         try:
             with open(path, encoding="ascii", errors="replace") as f:
                 kills = re.search(r"^oom_kill (\d+)$", f.read(), re.MULTILINE)
@@ -203,11 +189,11 @@ def oom_kills(root: str = _CGROUPS, own: str = "/proc/self/cgroup") -> int | Non
     return None
 
 
-def _memory_files(root: str, own: str) -> Iterator[str]:
+def _memory_files() -> Iterator[str]:
     """Files that may contain the count: a container may see its cgroup as the root or below it."""
     paths = {"memory": "/", "": "/"}
     try:
-        with open(own, encoding="utf-8", errors="replace") as f:
+        with open("/proc/self/cgroup", encoding="utf-8", errors="replace") as f:
             for line in f:
                 _, controllers, path = line.rstrip("\n").split(":", 2)
                 for name in controllers.split(","):
@@ -216,6 +202,6 @@ def _memory_files(root: str, own: str) -> Iterator[str]:
     except (OSError, ValueError):
         pass
     for path in dict.fromkeys((paths[""], "/")):
-        yield os.path.join(root, path.lstrip("/"), "memory.events")
+        yield os.path.join(_CGROUPS, path.lstrip("/"), "memory.events")
     for path in dict.fromkeys((paths["memory"], "/")):
-        yield os.path.join(root, "memory", path.lstrip("/"), "memory.oom_control")
+        yield os.path.join(_CGROUPS, "memory", path.lstrip("/"), "memory.oom_control")

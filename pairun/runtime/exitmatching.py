@@ -9,9 +9,10 @@ reported.
 from __future__ import annotations
 
 import re
-import signal
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+from pairun.base.cpulimit import CpuLimitError, cpu_limit
 
 FLAGS = re.ASCII
 
@@ -19,7 +20,7 @@ NO_MATCH = 255
 """The exit code if no entry matches."""
 
 ONE_PATTERN_S = 0.25
-"""The time limit of one expression, in seconds; usual ones need a tenth of it for 10 MiB."""
+"""The limit of one expression, in seconds of CPU time; usual ones need a tenth of it for 10 MiB."""
 
 
 class Evidence(NamedTuple):
@@ -64,11 +65,9 @@ def text_of(log: bytes) -> str:
 def match(spec: Mapping[str, Any], evidence: Evidence, unmatched: int = NO_MATCH) -> Match:
     """Find the first entry of an exit spec that matches.
 
-    Uses SIGALRM, so it must run in a separate process.
+    Uses a timer of the process, so it must run in a separate one, in the main thread.
 
     Args:
-        spec: the cluster's exit spec, as init wrote it.
-        evidence: the failure.
         unmatched: the exit code if no entry matches.
     """
     logs = {
@@ -91,10 +90,7 @@ def match(spec: Mapping[str, Any], evidence: Evidence, unmatched: int = NO_MATCH
 
 
 def _matches(
-    pattern: Mapping[str, Any],
-    evidence: Evidence,
-    logs: Mapping[str, _Log],
-    stopped: list[str],
+    pattern: Mapping[str, Any], evidence: Evidence, logs: Mapping[str, _Log], stopped: list[str]
 ) -> dict[str, tuple[int, int]] | None:
     """The spans at which a pattern's parts match, or None if one does not; cheapest part first."""
     if pattern.get("exitCode", evidence.exit_code) != evidence.exit_code:
@@ -109,7 +105,7 @@ def _matches(
             continue
         try:
             span = log.find(pattern[name])
-        except TimeoutError:
+        except CpuLimitError:
             stopped.append(pattern[name]["go"])
             return None
         if span is None:
@@ -119,11 +115,7 @@ def _matches(
 
 
 class _Log:
-    """A log that is searched several times.
-
-    Args:
-        data: the log's bytes.
-    """
+    """A log that is searched several times."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -135,7 +127,7 @@ class _Log:
         """The span of an expression's first match, or None.
 
         Raises:
-            TimeoutError: the search exceeded the time limit.
+            CpuLimitError: the search exceeded the time limit.
         """
         words = pattern["any_of"]
         if words is not None and not any(map(self._holds, words)):
@@ -143,20 +135,11 @@ class _Log:
         if self._text is None:
             self._text = text_of(self._data)
         compiled = re.compile(pattern["regex"], FLAGS)
-        before = signal.signal(signal.SIGALRM, _too_long)
-        signal.setitimer(signal.ITIMER_REAL, ONE_PATTERN_S)
-        try:
+        with cpu_limit(ONE_PATTERN_S):
             first = compiled.search(self._text)
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
         return first.span() if first else None
 
     def _holds(self, word: str) -> bool:
         if word not in self._seen:
             self._seen[word] = word.encode() in self._lower
         return self._seen[word]
-
-
-def _too_long(_number: int, _frame: object) -> None:
-    raise TimeoutError

@@ -58,8 +58,6 @@ def summarise(matched: Match, evidence: Evidence, diagnosis: Diagnosis | None = 
     """Collect the contents of the termination message.
 
     Args:
-        matched: the result of matching the exit spec.
-        evidence: the failure.
         diagnosis: why the command died; None if there are no rules.
     """
     user, platform = text_of(evidence.user_log), text_of(evidence.platform_log)
@@ -95,11 +93,6 @@ def read_log(door: Door, folder: str) -> bytes:
     return current
 
 
-def _without_skipped(log: bytes) -> bytes:
-    """The platform's log without the lines of skipped tasks: the message has room for few lines."""
-    return _SKIPPED.sub(b"", log)
-
-
 def read_end(door: Door, path: str, size: int) -> bytes:
     """The last bytes of a file on the volume; empty if it cannot be read."""
     try:
@@ -109,11 +102,7 @@ def read_end(door: Door, path: str, size: int) -> bytes:
 
 
 def gpu_report(env: Mapping[str, str]) -> GpuReportElement | None:
-    """The report of ``nvidia-smi``; None if the program is missing, fails or takes too long.
-
-    Args:
-        env: the program's environment; its ``PATH`` is searched for the program.
-    """
+    """The report of ``nvidia-smi``; None if the program is missing, fails or takes too long."""
     try:
         output = subprocess.run(
             ["nvidia-smi", "-q", "-x"],
@@ -132,12 +121,10 @@ class Question(NamedTuple):
     """The input of the summary's process.
 
     Attributes:
-        volume: path of the shared volume.
         user_code: the exit code of the failed part: the user's command, or a task before it.
         own_code: the container's exit code without an exit spec.
         unmatched_code: the same if no entry of the exit spec matches.
         spec_file: path of the cluster's exit spec; the file may be missing.
-        log_folder: the folder of this container's logs.
         budget: the largest termination message in bytes.
         diagnosis_file: path of the diagnosis rules; the file may be missing.
         facts: fields of `pairun.diagnose.circumstances.Circumstances`.
@@ -162,8 +149,6 @@ class Answer(NamedTuple):
     """The output of the summary's process.
 
     Attributes:
-        exit_code: the container's.
-        message: the termination message.
         stopped: expressions that exceeded the time limit.
         diagnosis: in the form of ``pairun diagnose --json``; None without rules.
         diagnosis_lines: the diagnosis in a few lines for people.
@@ -190,9 +175,6 @@ def answer_to(
     """Make the summary; slow if a log is long or a GPU driver hangs.
 
     Args:
-        question: what failed.
-        env: the container's environment.
-        vault: takes the question's secrets.
         first_failure: describes the instance that failed first; None if it is unknown or this
             instance.
         with_history: considers the Pod's earlier attempts; called with the diagnosis, the door, the
@@ -201,13 +183,16 @@ def answer_to(
     door = Door(question.volume)
     vault.add(question.secrets)
     spec, table = _read_spec(door, question.spec_file), _read_table(door, question.diagnosis_file)
-    report = gpu_report(env) if table is not None or _asks_for_gpu(spec) else None
+    patterns = (pattern for entry in spec["specs"] for pattern in entry["patterns"])
+    needs_gpus = table is not None or any("gpuInfo" in pattern for pattern in patterns)
+    report = gpu_report(env) if needs_gpus else None
     gpus = report.all("gpu") if report is not None else None
     evidence = Evidence(
         question.user_code,
         read_log(door, os.path.join(question.log_folder, "user-all")),
-        _without_skipped(
-            read_end(door, os.path.join(question.log_folder, "runtime.log"), MAX_LOG_BYTES)
+        # Without the lines of skipped tasks: the message has room for few lines.
+        _SKIPPED.sub(
+            b"", read_end(door, os.path.join(question.log_folder, "runtime.log"), MAX_LOG_BYTES)
         ),
         double_ecc=any(uncorrectable_errors(gpu, "volatile") for gpu in gpus or ()),
     )
@@ -283,10 +268,6 @@ def _free(path: str) -> int | None:
     return status.f_bavail * status.f_frsize if status.f_blocks else None
 
 
-def _asks_for_gpu(spec: Mapping[str, Any]) -> bool:
-    return any("gpuInfo" in pattern for entry in spec["specs"] for pattern in entry["patterns"])
-
-
 def _read_table(door: Door, path: str) -> Table | None:
     """The rules that init wrote; None if there are none or the path is empty."""
     try:
@@ -325,8 +306,6 @@ def with_reason(
     before it sends one; in a cluster the job's rendezvous knows which instance failed first.
 
     Args:
-        diagnosis: from log, exit code and signals.
-        door: to the shared volume.
         first_failure: describes the instance that failed first; None if it is unknown or this
             instance. Always called, because it also reports this instance's failure.
     """

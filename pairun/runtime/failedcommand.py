@@ -42,10 +42,7 @@ def with_commands(
     """The diagnosis; if the cause is unknown, with the commands that may have failed.
 
     Args:
-        diagnosis: from log, exit code and signals.
-        door: to the shared volume.
         script: path of the user's command; empty if it is not a shell script.
-        code: its exit code.
         vault: masks the script, before a command is cut.
     """
     # POSIX: codes 126 to 128 are the shell's, those above it signals, of which Linux has 64
@@ -73,11 +70,8 @@ def with_commands(
     subject = _quoted(commands[0]) if len(commands) == 1 else "a command"
     if len(by_ssh) == 1 and len(commands) > 1:
         subject = f"a command, probably {_quoted(by_ssh[0])},"
-    return diagnosis._replace(
-        headline=f"{subject} failed with exit code {code}; no command after it ran",
-        evidence=tuple(evidence),
-        advice=advice,
-    )
+    headline = f"{subject} failed with exit code {code}; no command after it ran"
+    return diagnosis._replace(headline=headline, evidence=tuple(evidence), advice=advice)
 
 
 def _commands_in(script: str) -> list[str]:

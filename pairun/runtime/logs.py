@@ -17,10 +17,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from pairun.base.descriptors import SPARE, sparing
-from pairun.runtime.containerstream import ContainerStream
+from pairun.base.paths import USER_LOGS
+from pairun.base.processes import SPARE, sparing
 from pairun.runtime.pump import PIPE_BYTES, Pump
-from pairun.runtime.sinks import Raw, Shared, Sink, StampedLines
+from pairun.runtime.sinks import ContainerStream, Raw, Shared, Sink, StampedLines
 from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
 from pairun.volume.logfile import LOG_BYTES, VARIABLE, LogFile, RotatedLog, parse_size
@@ -36,7 +36,6 @@ LOG_PIPE = "RUNTIME_LOG_PIPE"
 
 BRIEFLY_S = 0.2
 _STEP_S = 0.005
-_USER_LOGS = ("user-stdout", "user-stderr", "user-all")
 _PERMANENT = frozenset(
     {
         errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ELOOP,
@@ -63,9 +62,7 @@ class Logs:
     """All logs of one runtime phase.
 
     Args:
-        door: to the volume.
         folder: the Pod's log directory, which init has made.
-        vault: the secrets to mask.
         size: the value of the variable `VARIABLE`, or None.
     """
 
@@ -101,15 +98,12 @@ class Logs:
         if self._size and parse_size(self._size) is None:
             self.say(f"{VARIABLE}={self._size!r} is not a size like 256Mi; using {LOG_BYTES} bytes")
         # Before any task: log managers list the logs of a command that never started, too.
-        self._user_files = {name: self._rotated(name) for name in _USER_LOGS}
+        self._user_files = {name: self._rotated(name) for name in USER_LOGS}
 
     def open_pipe(self, path: str) -> str:
         """Make the pipe to ``runtime.log``, and start to read it.
 
         Opens it once, for both directions, so that no writer waits or fails.
-
-        Args:
-            path: the pipe's path; its folder must exist.
 
         Returns:
             The value of `LOG_PIPE`: the path, or /dev/null if there is no pipe.
@@ -131,7 +125,6 @@ class Logs:
         """Write a line to ``runtime.log`` and to the container's standard error.
 
         Args:
-            text: the line.
             shown: the text for standard error, if it differs.
         """
         self._speaker.say(self._line(f"[pairun] {text}\n" if shown is None else shown))
@@ -183,7 +176,7 @@ class Logs:
 
     def user_streams(self) -> Streams | None:
         """Standard output and error for the user's command, or None for our own."""
-        *own, both = (self._user_files.get(name) for name in _USER_LOGS)
+        *own, both = (self._user_files.get(name) for name in USER_LOGS)
         shared = None if both is None else Shared(both)
         sinks: list[list[Sink]] = [
             [*([Raw(file)] if file else []), *([shared.lines()] if shared else [])] for file in own

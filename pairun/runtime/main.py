@@ -10,14 +10,13 @@ import time
 from collections.abc import Sequence
 
 import pairun
-from pairun.base.descriptors import sparing
-from pairun.base.durations import parse_seconds
+from pairun.base.durations import parse_seconds, shown_duration
 from pairun.base.forwarding import TO_HANDLERS, TO_TASKS
 from pairun.base.grace import VARIABLE, Grace
 from pairun.base.onstop import INTERRUPTED, INTERRUPTED_CODE, OnStop, read_on_stop
 from pairun.base.onstop import VARIABLE as ON_STOP
-from pairun.base.paths import PROGRAMS, journal_file, log_dir, runtime_file
-from pairun.base.processes import adopt_orphans
+from pairun.base.paths import PROGRAMS, STARTS_FILE, journal_file, log_dir, runtime_file
+from pairun.base.processes import adopt_orphans, sparing
 from pairun.base.signals import STOP_SIGNALS
 from pairun.errors import PairunError, render
 from pairun.runtime.children import HandlersEnd, MemoryFile, State, own_command, serve_peers
@@ -31,8 +30,6 @@ from pairun.runtime.programs import (
     too_low_limit,
     why_not_started,
 )
-from pairun.runtime.restarts import VARIABLE as RESTARTS
-from pairun.runtime.restarts import count_restart
 from pairun.runtime.supervisor import Supervisor, block_signals
 from pairun.runtime.workingdirectory import WorkingDirectory
 from pairun.secrets.secret import reveal
@@ -47,15 +44,28 @@ from pairun.volume.stopnote import read_stop_note
 UNUSABLE = 1
 """Exit code if the volume has no usable plan."""
 
+RETRY_NOTE = "PAIRUN_RETRY_NOTE"
+"""The variable with the path of a file that appears before the platform retries this instance."""
+
+RETRY_COMING = "PAIRUN_RETRY_COMING"
+"""The variable that is 1 for exit handlers after that file has appeared."""
+
+_RETRY_POLL_S = 1.0
+
 INTERNAL = 255
 """Exit code if pairun fails, or an exit handler fails after a successful command."""
+
+
+_RESTARTS = "PAIRUN_RESTARTS"
+"""The variable for tasks and the command; not set at the first start."""
+
+_STARTS_BYTES = 64
 
 
 def main(pai_dir: str, vault: Vault, command: Sequence[str] = ()) -> int:
     """Run the runtime phase.
 
     Args:
-        pai_dir: path of the shared volume.
         vault: takes every secret that is read, and masks all output.
         command: the user's command as program and arguments if the container has them; default: the
             plan's.
@@ -98,9 +108,7 @@ class RuntimePhase:
     """One run of the phase.
 
     Args:
-        pai_dir: path of the shared volume.
         command: what init wrote for PID 1.
-        vault: masks all output.
         environ: the container's environment.
     """
 
@@ -129,6 +137,7 @@ class RuntimePhase:
         )
         self._complained = False
         self._interrupted = False
+        self._retry_comes = False
         self._began = time.monotonic()
         self._child: int | None = None
         self._code: int | None = None
@@ -139,7 +148,7 @@ class RuntimePhase:
         self._logs.open()
         self.env[LOG_PIPE] = self._logs.open_pipe(os.path.join(self._pai_dir, "run", "runtime_log"))
         if restarts := count_restart(self._door):
-            self.env[RESTARTS] = str(restarts)
+            self.env[_RESTARTS] = str(restarts)
             self.say(f"restart {restarts} of this container in its Pod; init does not run again")
         serve_peers(self._door, self.env, self.say)
         state = self._run_tasks()
@@ -155,10 +164,7 @@ class RuntimePhase:
             of_command = self._child is not None
             script_code = None if of_command or event == "signal" else state.script_code
             self._ending.begin(
-                code,
-                of_command=of_command,
-                script_code=script_code,
-                is_final=self._interrupted,
+                code, of_command=of_command, script_code=script_code, is_final=self._interrupted
             )
         if state.registered:
             after = self._run_handlers(state, event, code, message)
@@ -316,7 +322,7 @@ class RuntimePhase:
         self._record("command_begin")
         self._show_journal()
         forwarding = self._command.forwarding
-        code = self._supervisor.wait(self._child, self._grace.for_command_s, forwarding=forwarding)
+        code = self._supervisor.wait(self._child, self._limit_s, forwarding=forwarding)
         self._interrupted = code == 0 and self._is_interrupted()
         self._code = INTERRUPTED_CODE if self._interrupted else code
         event = "success" if code == 0 else "failure"
@@ -325,14 +331,18 @@ class RuntimePhase:
         seconds = time.monotonic() - began
         message = f"the command ended with {_status(code)}"
         self._logs.settle()
-        self.say(f"{message} after {seconds:.1f} s")
+        self.say(f"{message} after {shown_duration(seconds)}")
         self._record("command_end", exit_code=code, seconds=round(seconds, 4))
         self._supervisor.settle(self._child, forwarding=forwarding)
         self._logs.complete(self._left_for_logs)
         self._logs.note("[INFO] USER COMMAND END")
         if self._interrupted:
             code = INTERRUPTED_CODE
-            message = f"{message} after a stop signal: the exit code is {code}"
+            stopped = self._supervisor.terminated_from_outside
+            cause = (
+                "after a stop signal" if stopped else "and the platform will retry this instance"
+            )
+            message = f"{message} {cause}: the exit code is {code}"
             self.say(message)
         return event, code, "" if event == "success" else message
 
@@ -345,9 +355,21 @@ class RuntimePhase:
 
         A controller that sees only exit codes would count an eviction as a success.
         """
-        if not self._supervisor.terminated_from_outside:
+        if not (self._supervisor.terminated_from_outside or self._retry_comes):
             return False
         return (self._command.on_stop or self._on_stop_of_container()) == INTERRUPTED
+
+    def _limit_s(self) -> float | None:
+        """The command's time; looks for the platform's note of a retry, if it may appear."""
+        left, note = self._grace.for_command_s(), self.env.get(RETRY_NOTE)
+        if not note or self._retry_comes:
+            return left
+        if os.path.lexists(note):
+            self._retry_comes, self.env[RETRY_COMING] = True, "1"
+            self.say(f"the platform will retry this instance: {note} has appeared")
+            self._record("retry_coming", file=note)
+            return left
+        return _RETRY_POLL_S if left is None else min(left, _RETRY_POLL_S)
 
     def _on_stop_of_container(self) -> OnStop | None:
         try:
@@ -405,6 +427,26 @@ class RuntimePhase:
             )
             return self._command.grace_s
         return seconds
+
+
+def count_restart(door: Door) -> int:
+    """Count this start of PID 1; returns the number of restarts since init ran, 0 at the first start.
+
+    Init empties the volume, so the count starts at 0 if a Pod's init containers run again.
+    """
+    path = os.path.join(door.root, STARTS_FILE)
+    try:
+        text = door.read(path, _STARTS_BYTES)
+        before = int(text) if text.isdigit() and len(text) < 10 else 1
+    except FileNotFoundError:
+        before = 0
+    except OSError:
+        # The entry exists, so an earlier start made it.
+        before = 1
+    # If the file cannot be written, each start counts as the first one.
+    with contextlib.suppress(OSError):
+        door.write(path, b"%d" % (before + 1))
+    return before
 
 
 def _open_streams() -> None:

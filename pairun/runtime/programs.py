@@ -81,11 +81,8 @@ def too_low_limit(what: str, error: OSError | MemoryError) -> Problem:
         error: the reason.
     """
     why = error.strerror if isinstance(error, OSError) else "there is not enough memory"
-    return Problem(
-        "PR706",
-        f"{what}: {why or error}",
-        hint="raise the container's limits of processes, file descriptors and memory",
-    )
+    hint = "raise the container's limits of processes, file descriptors and memory"
+    return Problem("PR706", f"{what}: {why or error}", hint=hint)
 
 
 def why_not_started(error: OSError) -> str:

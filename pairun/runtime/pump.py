@@ -18,8 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pairun.runtime.containerstream import ContainerStream
-from pairun.runtime.sinks import Sink
+from pairun.runtime.sinks import ContainerStream, Sink
 from pairun.secrets.vault import RELEASE_S, Vault
 from pairun.volume.logfile import Data
 
@@ -45,7 +44,6 @@ class Pump:
     Args:
         stream: the container's stream.
         sinks: the files.
-        vault: the secrets to mask.
         say: takes a line for people.
         pipe_bytes: the size of the pipe, or None for the kernel's default.
         reader: a FIFO to read instead of a new pipe; we also hold its write end.

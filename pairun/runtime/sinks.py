@@ -1,7 +1,10 @@
-"""Sinks: log files that take a process's output, as bytes or in whole lines."""
+"""Where a process's output goes: log files, as bytes or in whole lines, and the container's streams."""
 
 from __future__ import annotations
 
+import errno
+import os
+import select
 import threading
 import time
 from collections.abc import Callable
@@ -52,7 +55,6 @@ class Shared:
     """A file for several streams, which write whole lines.
 
     Args:
-        file: the file.
         limit: the size in bytes above which only `add` writes; None for no limit.
     """
 
@@ -152,3 +154,60 @@ def _last_newline(data: Data) -> int:
         assert isinstance(whole, bytearray)
         return whole.rfind(b"\n", 0, len(data))
     return data.rfind(b"\n")
+
+
+_WRITE_BYTES = 64 * 1024
+_NO_READER = frozenset({errno.EPIPE, errno.EBADF, errno.EIO, errno.ENXIO, errno.ECONNRESET})
+
+
+class ContainerStream:
+    """One of the container's streams; its reader may be slow or gone.
+
+    Args:
+        fd: 1 or 2.
+        complain: called once, with a line for people, if the stream cannot be written.
+
+    Attributes:
+        lost: number of bytes that could not be written.
+        taken: number of bytes written.
+        left: bytes of the current write that the reader has not taken yet.
+        gone: whether it has no reader any more.
+    """
+
+    def __init__(self, fd: int, complain: Callable[[str], None]) -> None:
+        self.lost = self.taken = self.left = 0
+        self.gone = False
+        self._fd = fd
+        self._complain = complain
+        self._complained = False
+
+    @property
+    def name(self) -> str:
+        """The stream's name for people."""
+        return "standard output" if self._fd == 1 else "standard error"
+
+    def write(self, data: Data) -> None:
+        """Write all data; waits for the reader without a limit."""
+        left = memoryview(data)
+        while left and not self.gone:
+            self.left = len(left)
+            try:
+                # in pieces, so that `taken` shows whether the reader makes progress
+                written = os.write(self._fd, left[:_WRITE_BYTES])
+            except BlockingIOError:
+                # another process made the shared stream non-blocking
+                select.select([], [self._fd], [])
+                continue
+            except OSError as e:
+                self._failed(e)
+                break
+            self.taken += written
+            left = left[written:]
+        self.left = 0
+        self.lost += len(left)
+
+    def _failed(self, error: OSError) -> None:
+        self.gone = error.errno in _NO_READER
+        if not self._complained:
+            self._complained = True
+            self._complain(f"{self.name} cannot be written: {error.strerror}")

@@ -12,6 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from pairun.base.forwarding import (
     CATCHABLE,
@@ -29,7 +30,6 @@ from pairun.base.processes import (
     session_groups,
 )
 from pairun.base.signals import GRACE_SIGNALS
-from pairun.runtime.senders import sender_of
 from pairun.runtime.workingdirectory import WorkingDirectory
 
 DRAIN_S = 3.0
@@ -51,6 +51,9 @@ SPAWN_S = 5.0
 """Seconds for which to retry the start of a child while the process limit is reached."""
 
 SPAWN_POLL_S = 0.05
+
+_MAX_SHOWN = 120
+"""How many characters of a signal's sender's command line are shown."""
 
 EXIT_S = 0.1
 """The part of the grace time that PID 1's exit needs, in seconds."""
@@ -280,16 +283,16 @@ class Supervisor:
         number = info.si_signo
         if number not in GRACE_SIGNALS:
             return lambda: None
-        sender = sender_of(info)
-        words, fields = sender
-        if number == signal.SIGTERM and sender.is_outside:
+        words, fields = _sender_of(info)
+        # Outside is another PID namespace: the platform, not the job.
+        if number == signal.SIGTERM and fields["sender"] == "outside":
             self.terminated_from_outside = True
         first = self.grace.signal is None
         self.grace.begin(number)
 
         def report() -> None:
             grace = f"is {self.grace.seconds:g} s" if first else "has started already"
-            stopper = self._outside() if sender.is_outside else None
+            stopper = self._outside() if fields["sender"] == "outside" else None
             whence = words if stopper is None else f"from {stopper}"
             self._say(f"received {_name(number)} {whence}; the grace time {grace}")
             self._record("stop", signal=_name(number), **fields)
@@ -375,3 +378,25 @@ def _terminate(groups: Iterable[int]) -> None:
     _signal_groups(groups, signal.SIGTERM)
     # a stopped process handles TERM only after it is continued
     _signal_groups(groups, signal.SIGCONT)
+
+
+def _sender_of(info: signal.struct_siginfo) -> tuple[str, dict[str, Any]]:
+    """The sender of a signal (sigaction(2): si_code, si_pid, si_uid): for people, for the journal.
+
+    A sender in another PID namespace, such as the container's engine, has the PID 0.
+    """
+    if info.si_code > 0:
+        return "from the kernel", {"sender": "kernel"}
+    if info.si_pid == 0:
+        return "from outside this container", {"sender": "outside", "uid": info.si_uid}
+    fields: dict[str, Any] = {"sender": "process", "pid": info.si_pid, "uid": info.si_uid}
+    cmdline = b""
+    with contextlib.suppress(OSError), open(f"/proc/{info.si_pid}/cmdline", "rb") as f:
+        cmdline = f.read(4096)
+    text = cmdline.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
+    text = "".join(c if c.isprintable() else "?" for c in text)
+    if len(text) > _MAX_SHOWN:
+        text = text[: _MAX_SHOWN - 3] + "..."
+    if text:
+        fields["command"] = text
+    return f"from process {info.si_pid} ({text or 'command unknown'})", fields

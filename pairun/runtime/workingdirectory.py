@@ -15,9 +15,6 @@ class WorkingDirectory:
     A process in a directory keeps its file system from being unmounted (umount(2), EBUSY). PID 1
     therefore moves to ``/``, if it can return.
 
-    Args:
-        say: takes one line for people.
-
     Attributes:
         path: the directory; ``/`` if it has been removed.
     """

@@ -1,8 +1,7 @@
 """The forms of a secret: every way in which programs write it.
 
-A secret is written raw, in hexadecimal digits, base64-encoded in one of three alignments,
-URL-encoded, or quoted for JSON, a shell, Python or HTML. Programs also trim it, split it at line
-ends, and join its lines.
+docs/security.md lists the encodings. Programs also trim a secret, split it at line ends, and join
+its lines.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 MASK = "******"
 MIN_BYTES = 4
@@ -22,6 +21,9 @@ MIN_LINE = 16
 
 MAX_JOINED = 256
 """How many characters lines have that are joined: what a line of a key and a few short ones need."""
+
+MAX_QUOTED_TWICE = 4096
+"""How many characters a text has that is quoted twice: what a service account in one line needs."""
 
 _JOINS = ("\n", "\r\n", " ", ",", "")
 
@@ -85,37 +87,77 @@ def _joined(lines: list[str], least: int) -> Iterator[str]:
 
 
 def _quoted(text: str) -> Iterator[bytes]:
-    """Forms in which each character is written for itself."""
-    yield encoded(text)
-    for quote in (_json, _shell, _python, _html):
-        yield from map(encoded, quote(text))
-    yield from _url(encoded(text))
+    """Forms in which each character is written for itself, quoted once and twice."""
+    if text.isalnum() and text.isascii():
+        yield text.encode()
+        return
+    once = {text, text.replace('"', '""'), re.escape(text)}  # CSV, a regular expression
+    for quote in (_json, _yaml, _shell, _python, _html, _url):
+        once.update(quote(text))
+    yield from map(encoded, once)
+    if len(text) <= MAX_QUOTED_TWICE:
+        for each in once:
+            yield from map(encoded, _outer(each))
+
+
+def _outer(text: str) -> Iterator[str]:
+    """A quoted text within JSON, a shell's quotes, Python, HTML or a URL."""
+    from urllib.parse import quote
+
+    yield json.dumps(text)[1:-1]
+    yield json.dumps(text, ensure_ascii=False)[1:-1]
+    yield text.replace("'", r"'\''")
+    yield re.sub(r'[\\"$`]', r"\\\g<0>", text)
+    yield from _repr(text, repr)
+    yield _without_tags(text).replace('"', "&quot;").replace("'", "&#x27;")
+    yield quote(encoded(text), safe="")
 
 
 def _encoded(raw: bytes) -> Iterator[bytes]:
     """Forms that depend on a text as a whole."""
     yield from _base64(raw)
-    yield raw.hex().encode()
-    yield raw.hex().upper().encode()
+    for digits in (raw.hex(" "), raw.hex(" ").upper()):
+        for before, mark in (("", ""), ("", " "), ("", ":"), ("%", "%"), (r"\x", r"\x")):
+            yield (before + digits.replace(" ", mark)).encode()
 
 
 def _json(text: str) -> Iterator[str]:
     for ascii_only in (True, False):
         escaped = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
         yield escaped
+        yield re.sub(r"\\u[0-9a-f]{4}", lambda m: r"\u" + m[0][2:].upper(), escaped)
         # PHP escapes slashes; Go escapes characters that HTML could misread.
         yield escaped.replace("/", r"\/")
         yield escaped.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
 
 
-def _url(raw: bytes) -> Iterator[bytes]:
+def _yaml(text: str) -> Iterator[str]:
+    """A text in double quotes, as libyaml and PyYAML write it with and without other alphabets."""
+    for ascii_only in (True, False):
+        yield "".join(_yaml_code(c, ascii_only=ascii_only) for c in text)
+
+
+def _yaml_code(character: str, *, ascii_only: bool) -> str:
+    if " " <= character <= "~" and character not in '"\\':
+        return character
+    if not ascii_only and re.match(
+        "[\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]", character
+    ):
+        return character
+    number = ord(character)
+    digits = f"x{number:02X}" if number < 0x100 else f"u{number:04X}"
+    return "\\" + _YAML_CODES.get(character, digits if number < 0x10000 else f"U{number:08X}")
+
+
+def _url(text: str) -> Iterator[str]:
     # slow to import, and needed only if there are secrets
     from urllib.parse import quote, quote_plus
 
+    raw = encoded(text)
     # RFC 3986, paths, forms, and JavaScript's encodeURIComponent
     for form in (quote(raw, safe=""), quote(raw), quote_plus(raw), quote(raw, safe="!'()*")):
-        yield form.encode()
-        yield re.sub(r"%[0-9A-F]{2}", lambda m: m[0].lower(), form).encode()
+        yield form
+        yield re.sub(r"%[0-9A-F]{2}", lambda m: m[0].lower(), form)
 
 
 def _base64(raw: bytes) -> Iterator[bytes]:
@@ -131,6 +173,9 @@ def _base64(raw: bytes) -> Iterator[bytes]:
 _BACKSLASHED = re.compile(r"""[ \t!"$&'()*,;<>?\[\\\]^`{|}]""")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CODES = dict(zip("\a\b\t\n\v\f\r\x1b\\'", "abtnvfrE\\'", strict=True))
+_YAML_CODES = dict(
+    zip('\0\a\b\t\n\v\f\r\x1b"\\\x85\xa0\u2028\u2029', '0abtnvfre"\\N_LP', strict=True)
+)
 
 
 def _shell(text: str) -> Iterator[str]:
@@ -159,15 +204,20 @@ def _code(character: str, *, ascii_only: bool) -> str:
 
 
 def _python(text: str) -> Iterator[str]:
-    """As ``repr`` writes text and bytes; the surrounding text determines the quotes."""
-    for written in (repr, ascii):
-        yield written('"' + text)[2:-1]
-        if '"' not in text:
-            yield written("'" + text)[2:-1]
+    """As ``repr`` writes text and bytes."""
+    yield from _repr(text, repr)
+    yield from _repr(text, ascii)
     raw = encoded(text)
     yield repr(b'"' + raw)[3:-1]
     if b'"' not in raw:
         yield repr(b"'" + raw)[3:-1]
+
+
+def _repr(text: str, written: Callable[[str], str]) -> Iterator[str]:
+    """The surrounding text determines the quotes."""
+    yield written('"' + text)[2:-1]
+    if '"' not in text:
+        yield written("'" + text)[2:-1]
 
 
 _HTML_QUOTES = (
@@ -182,11 +232,13 @@ _HTML_QUOTES = (
 
 
 def _html(text: str) -> Iterator[str]:
-    if text.isalnum() and text.isascii():
-        return
-    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    plain = _without_tags(text)
     for double, single in _HTML_QUOTES:
         quoted = plain.replace('"', double).replace("'", single)
         yield quoted
         yield "".join(c if c.isascii() else f"&#{ord(c)};" for c in quoted)
     yield plain.replace('"', "&#34;").replace("'", "&#39;").replace("+", "&#43;")  # Go
+
+
+def _without_tags(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -34,6 +34,12 @@ _ACCOUNT_KEY = "[A-Za-z0-9+/]{86}=="
 # Match each word only once, as in _KEY below.
 _ASSIGNMENT = r"""(?<![\w-])([\w-]++)=["']?([^\s,;&|"'`<>()]++)"""
 
+# Access keys of AWS, and tokens of GitHub, GitLab, Hugging Face, OpenAI and Slack.
+_TOKENS = (
+    r"\b(?:A[KS]IA[A-Z0-9]{16}|gh[oprsu]_\w{36,255}|github_pat_\w{40,255}|glpat-[\w-]{20,64}"
+    r"|hf_[A-Za-z0-9]{30,64}|sk-[A-Za-z0-9-]{32,200}|xox[abprs]-[\w-]{10,200})"
+)
+
 _SCHEMES = r"(?is)(?:bearer|basic|token)\s+(\S.*)"
 
 
@@ -147,6 +153,7 @@ def plain_secrets(key: str, value: Any) -> Iterator[str]:
         return
     yield from logins(value)
     yield from _signatures(value)
+    yield from re.findall(_TOKENS, value)
     if value and is_secret_key(key) and not value.startswith("$") and not _is_made(value):
         yield value
         if header := re.fullmatch(_SCHEMES, value):
@@ -154,11 +161,14 @@ def plain_secrets(key: str, value: Any) -> Iterator[str]:
 
 
 def script_secrets(text: str) -> Iterator[str]:
-    """The parts of a script to hide: logins in addresses, signatures, ``password=x`` options."""
-    yield from logins(text)
-    yield from _signatures(text)
+    """The parts of a script to hide: those of any text, and the values of ``password=x``.
+
+    A number after a word like ``max_token`` is a count; after ``password`` it is a secret.
+    """
+    yield from plain_secrets("", text)
     for key, value in re.findall(_ASSIGNMENT, text):
-        if is_secret_key(key) and not value.startswith("$"):
+        is_count = key.lower().endswith("token") and value.isdecimal()
+        if is_secret_key(key) and not value.startswith("$") and not is_count:
             yield value
 
 

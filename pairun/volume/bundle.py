@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Iterable, Mapping
 
-from pairun.errors import PairunError, Problem
+from pairun.errors import PairunError
 from pairun.volume.door import Door
 
 VARIABLE = "PAIRUN_BUNDLE"
@@ -33,13 +33,8 @@ def find_bundle(env: Mapping[str, str]) -> str | None:
     if VARIABLE in env:
         path = env[VARIABLE]
         if path and not _is_program(path):
-            raise PairunError(
-                Problem(
-                    "PR701",
-                    f"{VARIABLE}={path}: no such program",
-                    hint="unset it to use the image's own bundle",
-                )
-            )
+            message = f"{VARIABLE}={path}: no such program"
+            raise PairunError.of("PR701", message, hint="unset it to use the image's own bundle")
         return path or None
     checkout = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     places = (IN_THE_IMAGE, os.path.join(checkout, "build", "bundle", "runtime"))
@@ -90,12 +85,6 @@ def find_tools(env: Mapping[str, str]) -> str:
 
 def copy_tools(names: Iterable[str], folder: str, target: str, door: Door) -> None:
     """Copy programs; missing ones are skipped, and their modules report it when they run.
-
-    Args:
-        names: paths below the tool folder.
-        folder: the tool folder.
-        target: the target folder, on the shared volume.
-        door: to the shared volume.
 
     Raises:
         OSError: a program cannot be copied.

@@ -5,7 +5,8 @@ It is a record for reports, never a source of truth. Schema 1; every record has 
 
 - ``phase_begin``: phase, pairun, tasks
 - ``settings``: phase, task, layer, where (the layer and place that add the task), set (settings by
-  other layers: path, value, layer, where, was); init writes one for each task of both phases
+  other layers: path, value, layer, where, was; or source, a parameter or variable); init writes
+  one for each task of both phases
 - ``attempt_begin``: task, name, module, attempt, of, handler
 - ``attempt_end``: task, attempt, of, outcome, seconds, and for a failure kind, fault, message,
   hint, output (the last lines it printed), trace (of an unexpected error), exit_code (of a program
@@ -22,6 +23,7 @@ It is a record for reports, never a source of truth. Schema 1; every record has 
   details, alternatives, rule
 - ``stop``: PID 1 received a stop signal: signal, sender (outside the container, one of its
   processes, the kernel), the sender's uid and pid if known, and its command if it still runs
+- ``retry_coming``: the platform's note of a coming retry has appeared: file
 - ``event``: an Event of the Pod for operators: reason, message, and because if it was not sent
 - ``phase_end``: phase, outcome, exit_code, seconds, message
 
@@ -61,10 +63,8 @@ class Journal:
     """Appends records to a file; a write that fails loses records but never fails the job.
 
     Args:
-        door: to the volume that the file is on.
         path: the file; its directory must exist.
         mask: returns a record without secrets in its values (`Vault.record`).
-        complain: takes one line when the journal cannot be written; called at most once.
     """
 
     def __init__(

@@ -58,12 +58,10 @@ class LogFile:
     While it cannot be written, it drops the data; it continues when it can be written again.
 
     Args:
-        door: to the volume of the file.
         path: the file; messages show its end, which people know.
         complain: takes the first write error.
 
     Attributes:
-        path: the file.
         lost: how many bytes were dropped.
         size: the size of the open file, in bytes.
         ends_whole: the file ends with a newline, or is empty.
@@ -150,7 +148,6 @@ class RotatedLog(LogFile):
     """A folder with ``current`` and at most one older file.
 
     Args:
-        door: to the volume of the folder.
         folder: its path; created if missing.
         limit: the size at which ``current`` is rotated, in bytes.
         complain: takes the first write error.

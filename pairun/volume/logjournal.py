@@ -37,11 +37,8 @@ class LogJournal:
     """Prints a journal to the container's log.
 
     Args:
-        env: of the container; nothing is printed unless `VARIABLE` is ``true``.
-        door: to the volume.
         path: the journal.
         mask: returns a record without secrets in its values (`Vault.record`).
-        say: takes each line.
     """
 
     def __init__(

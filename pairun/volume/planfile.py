@@ -66,8 +66,6 @@ def dump_plan(plan: Plan, secrets: SecretStore, command: Command | None = None) 
     """A plan as plain data, with secrets by reference.
 
     Args:
-        plan: the plan.
-        secrets: takes its secrets.
         command: what PID 1 runs itself, if the plan is of its phase.
     """
     document = {"schema": SCHEMA, **_encoded(plan, secrets)}
@@ -100,10 +98,6 @@ def _default(field: Any) -> Any:
 def read_plan(root: str, vault: Vault) -> Plan:
     """The runtime plan that init wrote.
 
-    Args:
-        root: the shared volume.
-        vault: takes every secret that is read.
-
     Raises:
         PairunError: it is missing or invalid.
     """
@@ -114,12 +108,7 @@ def read_plan(root: str, vault: Vault) -> Plan:
 
 
 def load_plan(document: Mapping[str, Any], secrets: Secrets, file: str) -> Plan:
-    """Decode a plan, and check the type of every field.
-
-    Args:
-        document: the parsed JSON of the plan, without its schema.
-        secrets: the secrets file.
-        file: the plan's name in messages.
+    """Decode a plan's parsed JSON without its schema, and check the type of every field.
 
     Raises:
         PairunError: it is not a plan; the message names the field.

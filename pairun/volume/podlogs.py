@@ -8,7 +8,7 @@ import re
 import stat
 from collections.abc import Mapping
 
-from pairun.base.paths import JOURNAL, log_dir
+from pairun.base.paths import JOURNAL, USER_LOGS, log_dir
 from pairun.volume.door import Door
 
 INIT_LOG = "init.log"
@@ -21,12 +21,8 @@ _EARLIER = re.compile(r"prelog_(\d{1,9})")
 def prepare_logs(door: Door, env: Mapping[str, str]) -> None:
     """Create the Pod's log directory; move files of an earlier run of the Pod to ``prelog_<n>``.
 
-    The names are those that OpenPAI's log manager knows. The journal is not moved,
-    because it covers all runs.
-
-    Args:
-        door: to the shared volume.
-        env: the environment of the init container.
+    The names are those that OpenPAI's log manager knows. The journal and the folders of the
+    command's output are not moved, because they cover all runs.
 
     Raises:
         OSError: it cannot be created, or another user owns it.
@@ -60,6 +56,7 @@ def _put_aside(door: Door, folder: str) -> None:
     names = door.names(folder)
     earlier = [int(m[1]) for n in names if (m := _EARLIER.fullmatch(n))]
     old = [n for n in names if n not in _STAYS and not _EARLIER.fullmatch(n)]
+    old = [n for n in old if not (n in USER_LOGS and door.is_folder(os.path.join(folder, n)))]
     if not old:
         return
     target = os.path.join(folder, f"prelog_{max(earlier, default=0) + 1}")

@@ -51,8 +51,6 @@ def write_progress(door: Door, folder: str, noted: NotedProgress) -> None:
     """Replace the file atomically, so that readers always see a whole file.
 
     Args:
-        door: to the shared volume.
-        folder: the Pod's log directory.
         noted: what to write; its time is now.
 
     Raises:
@@ -67,7 +65,6 @@ def read_progress(door: Door, folder: str) -> NotedProgress | None:
 
     Args:
         door: to the shared volume; links are not followed.
-        folder: the Pod's log directory.
     """
     try:
         return parse_progress(door.read(os.path.join(folder, NAME)))

@@ -16,7 +16,7 @@ from pairun.base.foreignjson import parse_json
 from pairun.base.forwarding import EVERYTHING, Forwarding
 from pairun.base.onstop import OnStop
 from pairun.base.paths import KEY_FILE, runtime_file
-from pairun.errors import PairunError, Problem
+from pairun.errors import PairunError
 from pairun.secrets.secret import Secret
 from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
@@ -77,10 +77,6 @@ class Secrets(NamedTuple):
 def read_command(door: Door, vault: Vault) -> Command:
     """Read what PID 1 runs.
 
-    Args:
-        door: to the shared volume.
-        vault: takes every secret that is read.
-
     Raises:
         PairunError: a file is missing, incomplete or of another version.
     """
@@ -114,8 +110,6 @@ def read_secrets(door: Door, vault: Vault, *, optional: bool = False) -> Secrets
     """The content of the secrets file.
 
     Args:
-        door: to the shared volume.
-        vault: takes every secret that is read.
         optional: treat a missing file as one without secrets.
 
     Raises:
@@ -142,8 +136,6 @@ def read_document(door: Door, name: str, *, optional: bool = False) -> dict[str,
     """The fields of a JSON file in ``runtime.d``, without its schema.
 
     Args:
-        door: to the shared volume.
-        name: the file's name.
         optional: treat a missing file as one without fields.
 
     Raises:
@@ -174,10 +166,6 @@ def body(document: object, file: str) -> dict[str, Any]:
 
 def read_file(door: Door, name: str) -> bytes | None:
     """Read a file that init wrote for the runtime phase; None if it does not exist.
-
-    Args:
-        door: to the shared volume.
-        name: the file's name in ``runtime.d``.
 
     Raises:
         PairunError: it cannot be read.
@@ -247,16 +235,10 @@ def _resolved(value: Any, where: str, secrets: Mapping[str, str], late: MakeLate
 
 
 def _missing(path: str) -> PairunError:
-    return PairunError(
-        Problem(
-            "PR704",
-            f"{path} is missing: the init phase did not run, or failed",
-            hint="run `pairun init` in the Pod's init container; on a laptop use `pairun run`",
-        )
-    )
+    message = f"{path} is missing: the init phase did not run, or failed"
+    hint = "run `pairun init` in the Pod's init container; on a laptop use `pairun run`"
+    return PairunError.of("PR704", message, hint=hint)
 
 
 def _unusable(path: str, why: str) -> PairunError:
-    return PairunError(
-        Problem("PR702", f"{path} cannot be used: {why}", hint="run the init phase again")
-    )
+    return PairunError.of("PR702", f"{path} cannot be used: {why}", hint="run the init phase again")

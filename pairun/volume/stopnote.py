@@ -30,11 +30,7 @@ class StopNote(NamedTuple):
 
 
 def read_stop_note(door: Door) -> StopNote | None:
-    """The note; None if it is missing or invalid.
-
-    Args:
-        door: to the shared volume.
-    """
+    """The note; None if it is missing or invalid."""
     try:
         data = door.read(os.path.join(door.root, STOP_NOTE), _MAX_BYTES)
         note = decode(StopNote, parse_json(data))

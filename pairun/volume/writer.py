@@ -19,7 +19,7 @@ from pairun.base.paths import DEFAULT_PAI_DIR, MOUNTED, PROGRAMS, runtime_file
 from pairun.contract.arguments import build
 from pairun.contract.loading import ModuleFile, plan_loader, planned_source
 from pairun.contract.results import variable_text
-from pairun.errors import PairunError, Problem
+from pairun.errors import PairunError
 from pairun.module import Secret
 from pairun.plan import USER_COMMAND, Late, Plan, Task
 from pairun.volume.bundle import (
@@ -34,13 +34,7 @@ from pairun.volume.bundle import (
 from pairun.volume.door import Door
 from pairun.volume.planfile import SecretStore, dump_plan
 from pairun.volume.podlogs import prepare_logs
-from pairun.volume.reader import (
-    ENVIRONMENT_FILE,
-    PLAN_FILE,
-    SCRIPT_FILE,
-    SECRETS_FILE,
-    Command,
-)
+from pairun.volume.reader import ENVIRONMENT_FILE, PLAN_FILE, SCRIPT_FILE, SECRETS_FILE, Command
 
 KEPT = MOUNTED | {"logs", "init.d"}
 """What init neither deletes nor shadows: logs, the platform's mounts, the image's programs."""
@@ -60,7 +54,6 @@ class Volume:
 
     Args:
         pai_dir: its path.
-        env: the environment of the init container.
     """
 
     def __init__(self, pai_dir: str, env: Mapping[str, str]) -> None:
@@ -99,13 +92,10 @@ class Volume:
         except OSError as e:
             where = "" if e.filename in (None, self.pai_dir) else f"{e.filename}: "
             message = f"the work directory {self.pai_dir} cannot be used: {where}{e.strerror}"
-            raise PairunError(Problem("PR701", message)) from e
+            raise PairunError.of("PR701", message) from e
 
     def _require_ours(self, left: Sequence[str]) -> None:
         """Refuse to clean a folder without evidence that it is a volume of pairun.
-
-        Args:
-            left: what would be removed.
 
         Raises:
             PairunError: init must not clean it.
@@ -140,9 +130,7 @@ class Volume:
         """
         provided = self._env.get(PROVIDED, "")
         if provided and not os.path.isabs(provided):
-            raise PairunError(
-                Problem("PR701", f"{PROVIDED}={provided}: it is not an absolute path")
-            )
+            raise PairunError.of("PR701", f"{PROVIDED}={provided}: it is not an absolute path")
         bundle = None if provided else find_bundle(self._env)
         with self._in_words():
             if provided:
@@ -200,35 +188,27 @@ class Volume:
             variables: more variables of the user's container; secret ones reach only the command.
             redact_used: texts to mask if a secret of the plan contains them.
         """
+        given = variables or {}
         with self._in_words():
-            self._hand_over(plan, redact, variables or {}, redact_used)
-
-    def _hand_over(
-        self,
-        plan: Plan,
-        redact: Iterable[str],
-        variables: Mapping[str, str | Secret],
-        redact_used: Iterable[str],
-    ) -> None:
-        secrets = SecretStore(tuple(redact))
-        self._add_variables({n: v for n, v in variables.items() if isinstance(v, str)})
-        plan = _with_secrets(plan, {n: v for n, v in variables.items() if isinstance(v, Secret)})
-        self._add_tools(plan)
-        moved = attrs.evolve(plan, modules=self._copied_modules(plan.modules))
-        task = _command_of(plan)
-        module = None if task is None else _module(plan, task)
-        command = None if task is None or module is None else _command(plan, task, module)
-        document = dump_plan(moved, secrets, command)
-        values = secrets.dump()["values"].values()
-        for text in redact_used:
-            if any(text in value for value in values):
-                secrets.redact(text)
-        self._write_secret(SECRETS_FILE, json.dumps(secrets.dump()))
-        if module is not None:
-            self._write_secret(SCRIPT_FILE, module.script_text())
-        # Write the plan last: nothing starts while it is missing.
-        data = json.dumps(document).encode()
-        self._door.write(runtime_file(self.pai_dir, PLAN_FILE), data)
+            secrets = SecretStore(tuple(redact))
+            self._add_variables({n: v for n, v in given.items() if isinstance(v, str)})
+            plan = _with_secrets(plan, {n: v for n, v in given.items() if isinstance(v, Secret)})
+            self._add_tools(plan)
+            moved = attrs.evolve(plan, modules=self._copied_modules(plan.modules))
+            task = _command_of(plan)
+            module = None if task is None else _module(plan, task)
+            command = None if task is None or module is None else _command(plan, task, module)
+            document = dump_plan(moved, secrets, command)
+            values = secrets.dump()["values"].values()
+            for text in redact_used:
+                if any(text in value for value in values):
+                    secrets.redact(text)
+            self._write_secret(SECRETS_FILE, json.dumps(secrets.dump()))
+            if module is not None:
+                self._write_secret(SCRIPT_FILE, module.script_text())
+            # Write the plan last: nothing starts while it is missing.
+            data = json.dumps(document).encode()
+            self._door.write(runtime_file(self.pai_dir, PLAN_FILE), data)
 
     def _add_tools(self, plan: Plan) -> None:
         """Copy the programs that the plan's modules need in the user's image."""
@@ -280,7 +260,7 @@ _OTHER = (
 
 
 def _not_ours(why: str, hint: str) -> PairunError:
-    return PairunError(Problem("PR701", f"the work directory cannot be used: {why}", None, hint))
+    return PairunError.of("PR701", f"the work directory cannot be used: {why}", None, hint)
 
 
 def _with_secrets(plan: Plan, variables: Mapping[str, Secret]) -> Plan:
@@ -315,7 +295,7 @@ def _module(plan: Plan, task: Task) -> _UserCommand:
     for late in _lates([task.args, task.environment]):
         why = f"depends on {late.because}: {late.where or late.template}"
         message = f"the user's command must be known before the run, and {why}"
-        raise PairunError(Problem("PR305", message))
+        raise PairunError.of("PR305", message)
     module, problems = build(plan_loader(plan.modules)(task.module), task.args)
     assert not problems  # init has checked the plan
     return cast("_UserCommand", module)

@@ -52,6 +52,15 @@ def test_a_task_says_who_set_what(open_page: Open, pages: Pages) -> None:
     assert "args.depth = 1 ← job job.yaml:37:23, was the default" in text
 
 
+def test_the_log_of_what_failed_opens(open_page: Open, pages: Pages) -> None:
+    """It is folded, and a click shows the last lines of the failed task."""
+    page = open_page(pages["retries"])
+    line = page.locator("details", has_text="last 2 lines of mount_storage").locator("pre")
+    assert line.is_hidden()
+    page.get_by_text("last 2 lines of mount_storage").click()
+    assert "mount: access denied" in line.inner_text()
+
+
 def test_a_stop_signal_is_a_mark(open_page: Open, pages: Pages) -> None:
     """A signal stands where it came, and says who sent it."""
     page = open_page(pages["stopped"])
@@ -122,7 +131,7 @@ def test_focus_and_hover_tell_the_numbers(open_page: Open, pages: Pages) -> None
     assert page.locator("#tip").inner_text().split("\n") == [
         "the user's command",
         "exit code 0",
-        "14.0 s",
+        "14 s",
     ]
     page.locator(".bar").first.focus()
     assert "barrier: ok" in page.locator("#tip").inner_text()

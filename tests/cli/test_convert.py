@@ -111,7 +111,7 @@ def test_what_is_no_job_is_said_to_be_none(shell: Shell) -> None:
         assert (said.code, said.ids) == (1, ["PR730"])
     usage = shell.process("convert")
     assert usage.code == 2
-    assert "usage: pairun convert" in usage.err
+    assert usage.err == "pairun convert: error: the following arguments are required: FILE\n"
 
 
 def test_lint_shows_an_old_job_as_it_is(shell: Shell) -> None:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import pairun.review.diff.sides as command
-from pairun.playbook.content import Content, Root, built_in_root
+import pairun.review.comparison as command
+from pairun.playbook.content import Content
 from pairun.playbook.effective import Layers
-from pairun.review.diff.diagnosisdiff import diff_diagnosis
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Shell
@@ -53,16 +52,13 @@ def init(body: str) -> dict[str, str]:
     return {"playbooks/init.yaml": f"phase: init\n{body}"}
 
 
-def tasks_of(said_data: Any, job: Path | str, phase: str = "init", role: str = "worker") -> Any:
-    """Id to change of the tasks of a phase in the JSON."""
-    return {t["id"]: t for t in said_data["jobs"][str(job)]["roles"][role][phase]}
+def changed(data: Any, job: Path | str, role: str = "worker") -> dict[str, tuple[Any, Any]]:
+    """Path to old and new value of what differs for a role in the JSON."""
+    return {c["path"]: _values(c) for c in data["jobs"][str(job)]["roles"][role]["changes"]}
 
 
-def values_of(task: Any) -> dict[str, tuple[Any, Any]]:
-    """Path to old and new value of a task in the JSON."""
-    return {
-        v["path"]: tuple(v[s] and v[s]["value"] for s in ("old", "new")) for v in task["values"]
-    }
+def _values(change: Any) -> tuple[Any, Any]:
+    return tuple(change[side] and change[side]["value"] for side in ("old", "new"))
 
 
 def test_the_same_roots_make_no_difference(shell: Shell) -> None:
@@ -73,7 +69,7 @@ def test_the_same_roots_make_no_difference(shell: Shell) -> None:
     assert said.out.endswith(f"job mnist · {job}\nno difference\n")
     data = shell.process("diff", "built-in", shell.project, "--json", job).data
     assert data["differs"] is False
-    assert tasks_of(data, job) == {}
+    assert changed(data, job) == {}
 
 
 def test_a_value_is_shown_as_it_was_and_is_with_who_set_each(shell: Shell) -> None:
@@ -99,15 +95,12 @@ def test_a_value_that_nobody_set_before_was_the_default(shell: Shell) -> None:
     )
     root = shell.root(init(body))
     job = shell.job()
-    tasks = tasks_of(shell("diff", "built-in", root, "--json", job).data, job)
-    by = {
-        v["path"]: (v["old"] and v["old"]["by"], v["new"]["by"])
-        for task in tasks.values()
-        for v in task["values"]
-    }
-    assert by["retries"] == ("the default", f"cluster {root}/playbooks/init.yaml:4:14")
-    assert values_of(tasks["port_check"])["retries"] == (0, 3)
-    assert by["args.policy"][0] == "the default"
+    data = shell("diff", "built-in", root, "--json", job).data
+    changes = {c["path"]: c for c in data["jobs"][str(job)]["roles"]["worker"]["changes"]}
+    retries = changes["init.port_check.retries"]
+    assert retries["old"] == {"value": 0, "by": "the default"}
+    assert retries["new"] == {"value": 3, "by": f"cluster {root}/playbooks/init.yaml:4:14"}
+    assert changes["init.image_check.args.policy"]["old"]["by"] == "the default"
 
 
 def test_a_value_written_otherwise_is_the_same(shell: Shell) -> None:
@@ -117,44 +110,48 @@ def test_a_value_written_otherwise_is_the_same(shell: Shell) -> None:
 
 
 def test_tasks_that_come_go_and_move(shell: Shell) -> None:
-    """Added, removed and moved tasks are named, each with its place."""
+    """Added and removed tasks have their module and its place, moved ones another order."""
     say = "    cmd: {argv: [echo]}\n    timeout: 5s\n"
     tasks = {n: f"  - id: {n}\n    name: Says {n}\n{say}" for n in "abcd"}
     old = shell.root(init("tasks:\n" + tasks["a"] + tasks["b"] + tasks["c"]), "old")
     new = shell.root(init("tasks:\n" + tasks["d"] + tasks["c"] + tasks["a"]), "new")
     job = shell.job()
-    said = shell("diff", old.name, new.name, job)
-    assert "- b: Says b" in said.out
-    assert "+ d: Says d\n        cmd, cluster: new/playbooks/init.yaml:3:5" in said.out
-    assert said.out.endswith("1 task added, 1 task removed, 1 task moved\n")
-    found = tasks_of(shell("diff", old, new, "--json", job).data, job)
-    assert {i: t["change"] for i, t in found.items()} == {
-        "b": "removed",
-        "d": "added",
-        "c": "changed",
-    }
-    assert found["c"]["moved"] == {"was_after": "b", "is_after": "d"}
+    out = shell("diff", old.name, new.name, job).out
+    assert 'init.d.task: (none) → "cmd"  ← cluster new/playbooks/init.yaml:3:5' in out
+    assert out.endswith("1 task added, 1 task removed, 1 value changed\n")
+    found = changed(shell("diff", old, new, "--json", job).data, job)
+    assert found["init.b.task"] == ("cmd", None)
+    assert "init.b.args.argv" not in found
+    assert found["init.d.args.argv"] == (None, ["echo"])
+    assert found["init.order"] == (["a", "c"], ["c", "a"])
 
 
-def test_a_task_that_changes_its_phase_says_where_it_went(shell: Shell) -> None:
-    """A task with the same id in the other phase is not just gone."""
+def test_a_task_that_changes_its_phase(shell: Shell) -> None:
+    """It is gone in one, and new in the other."""
     task = "  - append:\n    id: warm\n    name: Warm\n    cmd: {argv: [warm]}\n    timeout: 5s\n"
     old = shell.root(init("patches:\n" + task), "old")
     new = shell.root({"playbooks/runtime.yaml": "phase: runtime\npatches:\n" + task}, "new")
-    out = shell("diff", old, new, shell.job()).out
-    assert "it is in runtime now" in out
-    assert "it was in init" in out
+    job = shell.job()
+    found = changed(shell("diff", old, new, "--json", job).data, job)
+    assert found["init.warm.task"] == ("cmd", None)
+    assert found["runtime.warm.task"] == (None, "cmd")
 
 
 def test_a_task_that_a_layer_takes_out_names_the_place(shell: Shell) -> None:
     """A disabled task is a removed one, with the line that took it out."""
     root = shell.root(init("patches:\n  - disable: port_check\n"))
     job = shell.job()
-    task = tasks_of(shell("diff", "built-in", root, "--json", job).data, job)["port_check"]
-    assert task["change"] == "removed"
-    assert task["because"] == f"disabled by {root}/playbooks/init.yaml:3:14 (cluster)"
-    back = tasks_of(shell("diff", root, "built-in", "--json", job).data, job)["port_check"]
-    assert back["change"] == "added"
+    data = shell("diff", "built-in", root, "--json", job).data
+    by = {c["path"]: c["new"] for c in data["jobs"][str(job)]["roles"]["worker"]["changes"]}
+    assert by == {
+        "init.port_check.disabled": {
+            "value": True,
+            "by": f"{root}/playbooks/init.yaml:3:14 (cluster)",
+        },
+        "init.port_check.task": None,
+    }
+    back = changed(shell("diff", root, "built-in", "--json", job).data, job)
+    assert back["init.port_check.task"] == (None, "port_check")
 
 
 def test_a_replaced_module_is_named(shell: Shell) -> None:
@@ -165,10 +162,9 @@ def test_a_replaced_module_is_named(shell: Shell) -> None:
         init(text + 'download: {url: "https://files.example.com/a", dest: /a}\n'), "new"
     )
     job = shell.job()
-    assert "module: cmd → download" in shell("diff", old, new, job).out
-    task = tasks_of(shell("diff", old, new, "--json", job).data, job)["fetch"]
-    assert (task["old"]["module"], task["new"]["module"]) == ("cmd", "download")
-    assert values_of(task)["args.url"] == (None, "https://files.example.com/a")
+    assert 'init.fetch.task: "cmd" → "download"' in shell("diff", old, new, job).out
+    found = changed(shell("diff", old, new, "--json", job).data, job)
+    assert found["init.fetch.args.url"] == (None, "https://files.example.com/a")
 
 
 def test_a_variable_behind_a_value_is_named(shell: Shell) -> None:
@@ -204,10 +200,9 @@ def test_exit_handlers_are_compared(shell: Shell) -> None:
     old = shell.root(init(text.replace("ONE", "a")), "old")
     new = shell.root(init(text.replace("ONE", "b") + more), "new")
     job = shell.job()
-    task = tasks_of(shell("diff", old, new, "--json", job).data, job)["lock"]
-    values = values_of(task)
-    assert values["on_exit.lock.on_exit.args.argv"] == (["unlock", "a"], ["unlock", "b"])
-    assert values["on_exit.tell.module"] == (None, "cmd")
+    values = changed(shell("diff", old, new, "--json", job).data, job)
+    assert values["init.lock.on_exit.lock.on_exit.args.argv"] == (["unlock", "a"], ["unlock", "b"])
+    assert values["init.lock.on_exit.tell.module"] == (None, "cmd")
 
 
 def test_a_group_and_the_grace_time_are_compared(shell: Shell) -> None:
@@ -218,8 +213,8 @@ def test_a_group_and_the_grace_time_are_compared(shell: Shell) -> None:
         init("grace: 1m\ntasks:\n  - parallel: At once\n    tasks:\n      " + task), "new"
     )
     out = shell("diff", old, new, shell.job()).out
-    assert 'grace: "30s" → "1m"' in out
-    assert 'parallel: (none) → "At once"' in out
+    assert 'init.grace: "30s" → "1m"' in out
+    assert 'init.a.parallel: (none) → "At once"' in out
 
 
 def test_settings_of_pods_are_compared(shell: Shell) -> None:
@@ -238,8 +233,7 @@ def test_settings_of_pods_are_compared(shell: Shell) -> None:
     assert "was" + f"cluster{old}/playbooks/policy.yaml:2:25" in flat
     assert text.endswith("2 values changed\n")
     data = shell.process("diff", old, new, "--json", job).data
-    pod = data["jobs"][str(job)]["roles"]["worker"]["pod"]
-    assert [v["path"] for v in pod] == ["pod.queue", "pod.metadata.labels.team"]
+    assert list(changed(data, job)) == ["pod.queue", "pod.metadata.labels.team"]
     assert shell.process("diff", new, new, "--exit-code", job).code == 0
 
 
@@ -254,7 +248,9 @@ def test_an_override_that_is_refused_now_is_an_error_of_the_new_side(shell: Shel
     assert "error[PR402]: a job may not disable the task 'port_check'" in said.out
     assert f"{job}:" in said.out
     assert "new/playbooks/policy.yaml:1:" in said.out
-    assert said.out.endswith("1 task added, 1 error with the new roots only, the policy changed\n")
+    assert said.out.endswith(
+        "1 task added, 1 error with the new roots only, what all jobs share changed\n"
+    )
     data = shell("diff", old, new, "--json", job).data
     assert [p["id"] for p in data["jobs"][str(job)]["problems"]["new"]] == ["PR402"]
 
@@ -291,16 +287,12 @@ def test_modules_of_both_sides_are_not_mixed_up(shell: Shell) -> None:
     for first, second, was, is_ in ((old, new, "a", "c"), (new, old, "c", "a")):
         said = shell("diff", first, second, "--json", job)
         assert said.code == 0, said.out
-        task = tasks_of(said.data, job)["greet"]
-        assert values_of(task) == {"args.word": (was, is_)}
-        modules = said.data["jobs"][str(job)]["roles"]["worker"]["modules"]
-        assert modules.keys() == {"greet"}
-    text = " ".join(shell("diff", old, new, job).out.split())
-    assert "module greet: its code changed" in text
+        found = changed(said.data, job)
+        assert found.pop("module.greet")
+        assert found == {"init.greet.args.word": (was, is_)}
 
 
 def test_a_modules_argument_that_is_gone_is_an_error_of_the_new_side(shell: Shell) -> None:
-    """An argument that the new module has not is found, and only there."""
     use = init("patches:\n  - append:\n    name: G\n    timeout: 5s\n    greet: {loud: true}\n")
     code = GREET.replace("WORDS", "'a'").replace("DEFAULT", '"a"')
     loud = '    loud: bool = arg("How.", default=False)\n'
@@ -317,8 +309,7 @@ def test_a_plugins_spec_that_means_the_same_is_no_difference(shell: Shell) -> No
     root = shell.root({"plugin_specs/git.yaml": spec + "# a comment\n"})
     job = shell.job(more="extras:\n" + GIT)
     data = shell("diff", "built-in", root, "--json", job).data
-    assert data["jobs"][str(job)]["roles"]["worker"]["plugins"] == []
-    assert values_of(tasks_of(data, job).get("git", {"values": []})) == {}
+    assert changed(data, job) == {}
 
 
 def test_a_whole_root_stands_in_the_place_of_the_built_in_one(shell: Shell) -> None:
@@ -333,10 +324,7 @@ def test_a_whole_root_stands_in_the_place_of_the_built_in_one(shell: Shell) -> N
     data = shell("diff", f"{whole}:{top}", f"built-in:{top}", "--json", job).data
     assert [r["layer"] for r in data["roots"]["old"]] == ["built-in", "cluster"]
     assert data["roots"]["old"][0]["path"] == str(whole)
-    found = tasks_of(data, job)
-    assert {i: values_of(t) for i, t in found.items()} == {
-        "barrier": {"args.timeout": ("9m", "10m")}
-    }
+    assert changed(data, job) == {"init.barrier.args.timeout": ("9m", "10m")}
     said = shell("diff", "built-in", f"{top}:{whole}", job)
     assert (said.code, said.ids) == (2, ["PR801"])
 
@@ -451,9 +439,8 @@ def test_secrets_are_shown_nowhere(shell: Shell) -> None:
     job = shell.job(more=more)
     text = shell("diff", old, new, job)
     assert '"login -p ******" → "login --token ******"' in text.out
-    assert "plugin login: its spec or program changed" in text.out
     data = shell("diff", old, new, "--json", job)
-    assert data.data["jobs"][str(job)]["roles"]["worker"]["plugins"] == ["login"]
+    assert "plugin.login" in changed(data.data, job)
     for said in (text, data, shell("diff", "built-in", new, "--json", job)):
         assert secret not in said.out + said.err
 
@@ -500,7 +487,7 @@ def test_the_json_is_one_document_and_has_a_schema(shell: Shell) -> None:
     said = shell.process("diff", "built-in", "built-in", "--json", good, bad)
     assert said.code == 1
     data = json.loads(said.out)
-    assert data["schema"] == 1
+    assert data["schema"] == 2
     assert data["jobs"].keys() == {str(good), str(bad)}
     assert data["jobs"][str(bad)]["roles"] == {}
     assert len(data["roots"]["old"][0]["digest"]) == 12
@@ -530,22 +517,20 @@ def test_a_program_of_a_plugin_folder_that_changed_is_named(shell: Shell) -> Non
         for name, text in (("old", "a = 1\n"), ("new", "a = 2\n"))
     ]  # fmt: skip
     job = shell.job(more="extras: {com.microsoft.pai.runtimeplugin: [{plugin: hello}]}\n")
-    said = shell("diff", *roots, job)
-    assert "~ plugin hello: its spec or program changed" in said.out
+    assert "plugin.hello" in changed(shell("diff", "--json", *roots, job).data, job)
 
 
-def test_rules_and_exit_codes_of_the_diagnosis(tmp_path: Path) -> None:
+def test_rules_and_exit_codes_of_the_diagnosis(shell: Shell) -> None:
     """They are of no task, and containers end with other codes: a difference of every job."""
-    folder = tmp_path / "dg" / "diagnosis"
-    folder.mkdir(parents=True)
-    (folder / "own.yaml").write_text("exit_codes: {gpu_oom: 20}\ndisable: [bus-error]\n")
-    old = Content([built_in_root()])
-    new = Content([built_in_root(), Root(path=str(tmp_path / "dg"), layer="cluster")])
-    diff = diff_diagnosis(old, new)
-    assert {k: (c.old, c.new) for k, c in diff.exit_codes.items()} == {"gpu_oom": (None, 20)}
-    assert diff.files == [str(folder / "own.yaml")]
-    assert not diff_diagnosis(new, new).any
-    assert diff_diagnosis(new, old).any
+    text = "exit_codes: {gpu_oom: 20}\ndisable: [bus-error]\n"
+    root = shell.root({"diagnosis/own.yaml": text})
+    for sides, want in ((("built-in", root), (None, 20)), ((root, "built-in"), (20, None))):
+        data = shell("diff", "--json", *sides, shell.job()).data
+        shared = {c["path"]: _values(c) for c in data["shared"]}
+        assert shared["exit_codes.gpu_oom"] == want
+        assert "rules.cluster own" in shared
+    data = shell("diff", "--json", root, root, shell.job()).data
+    assert (data["shared"], data["differs"]) == ([], False)
 
 
 def test_a_lock_and_a_policy_that_the_job_does_not_meet(shell: Shell) -> None:
@@ -556,15 +541,13 @@ def test_a_lock_and_a_policy_that_the_job_does_not_meet(shell: Shell) -> None:
     assert "locked: (none) → true  ← cluster" in said.out
     strict = shell.root({"playbooks/policy.yaml": "job_may: {disable: [], vars: []}\n"}, "strict")
     said = shell("diff", "--exit-code", "built-in", strict, shell.job())
-    assert (said.code, said.out.splitlines()[-1]) == (2, "the policy changed")
-    assert 'job_may.disable: ["port_check"] → (none), was set by built-in' in said.out
+    assert (said.code, said.out.splitlines()[-1]) == (2, "what all jobs share changed")
+    assert 'policy.job_may.disable: ["port_check"] → (none), was set by built-in' in said.out
     data = shell("diff", "--json", "built-in", strict, shell.job()).data
     assert data["differs"] is True
-    changed = {v["path"]: v for v in data["policy"]}
-    assert changed["job_may.hold_max"]["old"]["value"] == "30m"
-    assert changed["job_may.hold_max"]["new"] is None
-    assert not {
-        p for p in changed if p.startswith(("job_may.vars", "pod.defaults", "plugin_folders"))
-    }
+    shared = {c["path"]: _values(c) for c in data["shared"]}
+    assert shared["policy.job_may.hold_max"] == ("30m", None)
+    kept = ("policy.job_may.vars", "policy.pod.defaults", "policy.plugin_folders")
+    assert not [path for path in shared if path.startswith(kept)]
     said = shell("diff", "--exit-code", strict, strict, shell.job())
     assert (said.code, said.out.splitlines()[-1]) == (0, "no difference")

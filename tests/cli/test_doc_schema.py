@@ -309,4 +309,5 @@ def test_wrong_usage_exits_with_2(shell: Shell, argv: list[str]) -> None:
     """What the command line itself does not allow ends as in every other program."""
     said = shell.process(*argv)
     assert said.code == 2
-    assert "usage:" in said.err
+    assert said.err.splitlines()[-1].startswith("pairun")
+    assert "error: " in said.err

@@ -98,7 +98,6 @@ def test_several_jobs_are_reviewed_one_after_the_other(shell: Shell) -> None:
 
 
 def test_standard_input_is_reviewed(shell: Shell) -> None:
-    """``-`` reads the job from standard input, as from a container's."""
     said = shell.process("--dry-run", "-", stdin=shell.job_text)
     assert said.code == 0
     assert "job mnist of user · 1 role, 2 instances · -" in said.out
@@ -191,7 +190,6 @@ def test_json_says_what_is_unknown_and_because_of_what(shell: Shell) -> None:
 
 
 def test_json_shows_groups_handlers_overrides_and_what_is_disabled(shell: Shell) -> None:
-    """Everything that the text shows is in the JSON."""
     root = shell.root(
         {
             "playbooks/policy.yaml": shell.all_open,
@@ -290,6 +288,112 @@ tasks:
     assert text.startswith("git_clone.args.depth (role worker) 1 ← job")
     assert "└ 5 ← cluster high/playbooks/init.yaml:2:44" in text
     assert text.endswith("└ 9 ← cluster low/playbooks/init.yaml:5:68")
+
+
+WITH_PARAMETERS = """\
+protocolVersion: 2
+name: j
+type: job
+parameters: {go: true}
+prerequisites:
+  - {name: i, type: dockerimage, uri: "ubuntu:22.04"}
+  - {name: hello, type: script, plugin: com.microsoft.pai.runtimeplugin.greet, word: hi}
+taskRoles:
+  worker:
+    dockerImage: i
+    resourcePerInstance: {cpu: 1, memoryMB: 1024, gpu: 0}
+    commands: [train]
+    prerequisites: [hello]
+extras:
+  com.microsoft.pai.runtimeplugin:
+    - {plugin: git, parameters: {repo_uri: "https://a/b", clone_dir: /code}}
+    - {plugin: ssh, parameters: {jobssh: true}}
+  pairun:
+    runtime: [{patch: user_command, when: parameters.go}]
+"""
+GREET = """\
+summary: Greet
+parameters: {type: object}
+runtime:
+  - {name: Greet, cmd: {argv: [echo, "{{ parameters.word }}"]}}
+"""
+SOURCES = [
+    ("git.args.repo", '"https://a/b" ← job job.yaml:16:44, parameter repo_uri └ "{{ parameters.repo_uri }}" ← built-in'),
+    ("git.args.lfs", ", default of parameter lfs └ "),
+    ("git_2.environment.CLONE_DIR", '"/code" ← job job.yaml:16:70, parameter clone_dir └ '),
+    ("ssh.args.saved_keys", '"unknown until run" ← platform the mounted user extension'),
+    ("barrier.args.gang", ', variable gang └ "{{ gang }}" ← built-in playbooks/init.yaml:'),
+    ("hello.args.argv", '"hi" ← job job.yaml:7:86, parameter word └ ["echo", "{{ parameters'),
+    ("user_command.when", 'true ← job job.yaml:4:18, parameter go └ "parameters.go" ← job'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "chain"), SOURCES, ids=[path for path, _ in SOURCES])
+def test_why_follows_parameters(shell: Shell, path: str, chain: str) -> None:
+    """A value of a plugin is the job's: its line first, then the text of the spec that uses it."""
+    shell.root({"playbooks/policy.yaml": shell.all_open, "plugin_specs/greet.yaml": GREET})
+    shell.file("job.yaml", WITH_PARAMETERS)
+    said = shell("--dry-run", "--root", "cluster", "job.yaml", "--why", path)
+    assert said.code == 0, said.err
+    assert chain in " ".join(said.out.split())
+
+
+def test_every_view_names_the_line_of_a_parameter(shell: Shell) -> None:
+    """The text with every value, the page and the JSON."""
+    shell.root({"playbooks/policy.yaml": shell.all_open, "plugin_specs/greet.yaml": GREET})
+    shell.file("job.yaml", WITH_PARAMETERS)
+    argv = ("--dry-run", "--root", "cluster", "job.yaml")
+    assert (
+        "repo: https://a/b  ← job job.yaml:16:44, parameter repo_uri" in shell(*argv, "--full").out
+    )
+    assert "job job.yaml:16:44, parameter repo_uri</span>" in shell(*argv, "--html", "-").out
+    (git,) = (t for t in shell(*argv, "--json").data["roles"]["worker"]["init"] if t["id"] == "git")
+    assert {"path": "args.repo", "value": "https://a/b", "layer": "job", "where": "job.yaml:16:44",
+            "source": "parameter repo_uri"} in git["sources"]  # fmt: skip
+
+
+PLAIN_SECRETS = [
+    ("commands: [train]", "commands: ['export AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMIK7MDENG']"),
+    ("commands: [train]", "commands: ['aws configure set x AKIAIOSFODNN7EXAMPLE']"),
+    ("https://a/b", "https://ghp_012345678901234567890123456789012345@a/b"),
+    ("https://a/b", "https://me:hunter2hunter2@a/b"),
+    ("word: hi", "word: hi, token: hunter2hunter2"),
+]
+
+
+@pytest.mark.parametrize(("text", "secret"), PLAIN_SECRETS)
+@pytest.mark.parametrize("argv", [["lint"], ["plan", "--full"], ["plan", "--json"]])
+def test_a_secret_in_plain_text_is_a_warning(
+    shell: Shell, text: str, secret: str, argv: list[str]
+) -> None:
+    """One warning at its line, and nothing shows the value."""
+    shell.root({"playbooks/policy.yaml": shell.all_open, "plugin_specs/greet.yaml": GREET})
+    job = shell.file("job.yaml", WITH_PARAMETERS.replace(text, secret))
+    said = shell(*argv, "--root", "cluster", job)
+    assert said.code == 0, said.err
+    assert (said.out + said.err).count("PR937") == 1
+    for value in ("wJalrXUtnFEMIK7MDENG", "AKIAIOSFODNN7EXAMPLE", "ghp_0123", "hunter2"):
+        assert value not in said.out + said.err
+
+
+def test_only_the_assignment_of_a_short_word_is_masked(shell: Shell) -> None:
+    """The same word in another sentence is no secret, and a review without it says nothing."""
+    commands = "['mysql --password=train --user=x', 'echo train the model; TOKEN=\"train\"']"
+    job = shell.job_text.replace("[train]", commands)
+    out = shell("plan", "--full", shell.file("job.yaml", job)).out
+    assert "train the model" in out
+    assert "=train" not in out
+    assert '="train' not in out
+
+
+def test_what_only_looks_like_a_secret_is_none(shell: Shell) -> None:
+    """Variables, tags and flags."""
+    commands = (
+        "['run --token=$TOKEN --password=\"$P\" --use-token=true <% $secrets.a %>',"
+        " 'train --max_token=2048 --token=/run/secrets/hf mask_token=[MASK] pad_token=none']"
+    )
+    job = shell.job_text.replace("[train]", commands) + "secrets: {a: 1}\n"
+    assert "PR937" not in shell("plan", shell.file("job.yaml", job)).ids
 
 
 def test_why_marks_what_the_policy_refuses(shell: Shell) -> None:
@@ -521,23 +625,24 @@ extras:
 
 
 def test_a_gang_fits_on_a_screen(shell: Shell) -> None:
-    """Three roles with eight plugins are at most 60 lines of 80 columns, what changes first."""
+    """Three roles with eight plugins are at most 60 lines of 80 columns, tasks in run order."""
     said = shell.process("--dry-run", shell.file("gang.yaml", GANG), env={"COLUMNS": "80"})
     assert said.code == 0, said.err
     lines = said.out.splitlines()
     assert len(lines) <= 60
     assert max(map(len, lines)) <= 80
-    marks = [line[4] for line in lines[lines.index("  init") :] if line[:4] == "    " != line[4:8]]
-    first = "".join(marks[: marks.index("!")])
-    assert first.lstrip("~").strip("?") == ""
-    assert "40 tasks: 4 would change something" in said.out
+    runtime = lines[lines.index("  runtime") :]
+    ids = [line.split()[1] for line in runtime if line[4:6] in ("? ", "$ ")]
+    assert ids[:5] == ["ssh", "git_2", "tensorboard", "cmd", "cmd_2"]
+    assert ids.index("user_command") > ids.index("cmd_2")
+    summary = "40 tasks: 7 write, 11 run a command, 8 unknown until run, 9 checks, 5 skipped"
+    assert " ".join(lines[-2:]).endswith(summary)
 
 
 def test_reasons_are_told_once(shell: Shell) -> None:
     """Why something is not known stands once, with the tasks that it holds for, whatever the roles."""
     out = shell("--dry-run", shell.file("gang.yaml", GANG)).out
-    assert out.count("depends on the addresses of the peers") == 1
-    assert out.count("runs your command: user_command") == 1
+    assert out.count("depends on the user's extension") == 1
     assert out.count("init: as in role ps") == 1
     assert " tasks as in role ps" in out
 
@@ -628,7 +733,7 @@ def test_the_real_examples_are_reviewed(shell: Shell) -> None:
     """Every job in examples/ can be reviewed, and says what its own comment promises."""
     found = sorted((shell.project / "examples").glob("*.yaml"))
     # What `pairun inject` changes or reads is no job.
-    no_jobs = ("plain-pod", "inject-job", "inject-jobset", "inject-changes")
+    no_jobs = ("plain-pod", "inject-job", "inject-jobset", "inject-changes", "inject-serving")
     examples = [p for p in found if p.stem not in no_jobs]
     assert examples
     for path in examples:
@@ -732,6 +837,13 @@ def test_one_mistake_is_one_error(shell: Shell) -> None:
     assert "its arguments are invalid" in said.out
 
 
+def test_plan_is_the_same(shell: Shell) -> None:
+    """`pairun plan JOB` and `pairun --dry-run JOB` say the same."""
+    job = shell.job()
+    assert shell("plan", "--full", job) == shell("--dry-run", "--full", job)
+    assert (shell("plan").code, shell("plan").ids) == (2, ["PR801"])
+
+
 def test_a_word_that_is_no_command(shell: Shell) -> None:
     """What is neither a command nor a file is named, with the nearest command."""
     said = shell.process("lnt", "x")
@@ -739,7 +851,7 @@ def test_a_word_that_is_no_command(shell: Shell) -> None:
     assert "there is no command and no file 'lnt'; did you mean 'lint'?" in said.err
     assert "no file 'zzzz'; `pairun --help` lists" in shell.process("zzzz").err
     job = shell.job()
-    assert f"no command given; did you mean `pairun --dry-run {job}`?" in shell.process(job).err
+    assert f"no command given; did you mean `pairun plan {job}`?" in shell.process(job).err
 
 
 def files_below(folder: Path) -> dict[str, tuple[int, int]]:

@@ -8,17 +8,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pairun.cli.summary import send_failure
+from pairun.cli.summary import failure_note, send_failure
 from pairun.kube.events import Note
 from pairun.net.podevents import send_event
 from pairun.secrets.vault import Vault
 from pairun.volume.journal import read_journal
+from tests.fakeapi import Answer, Fake, status
 
 OWNERS: dict[str, tuple[str, str, str]] = {
     "/api/v1/namespaces/team/pods/train-0": ("batch/v1", "Job", "train"),
@@ -26,7 +26,7 @@ OWNERS: dict[str, tuple[str, str, str]] = {
 }
 
 
-class Server(ThreadingHTTPServer):
+class Server:
     """Takes Events, and knows which workload owns the Pod.
 
     Attributes:
@@ -40,38 +40,21 @@ class Server(ThreadingHTTPServer):
         self.readable = set(OWNERS)
         self.status: int | None = 201
         self.over = threading.Event()
-        super().__init__(("127.0.0.1", 0), _Handler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        self.fake = Fake(self._answer)
 
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_GET(self) -> None:
-        if self.path not in self.server.readable:
-            return self._answer(403, {"kind": "Status", "reason": "Forbidden"})
-        version, kind, name = OWNERS[self.path]
-        owner = {"apiVersion": version, "kind": kind, "name": name, "uid": f"uid-{name}"}
-        references = [{"kind": "Other"}, {**owner, "controller": True}]
-        return self._answer(200, {"metadata": {"namespace": "team", "ownerReferences": references}})
-
-    def do_POST(self) -> None:
-        event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self.server.status is None:
-            self.server.over.wait(30)
+    def _answer(self, method: str, path: str, _: Any, event: Any) -> Answer:
+        if method == "GET":
+            if path not in self.readable:
+                return status(403, "Forbidden")
+            version, kind, name = OWNERS[path]
+            owner = {"apiVersion": version, "kind": kind, "name": name, "uid": f"uid-{name}"}
+            references = [{"kind": "Other"}, {**owner, "controller": True}]
+            return 200, {"metadata": {"namespace": "team", "ownerReferences": references}}
+        if self.status is None:
+            self.over.wait(30)
             return None
-        self.server.events.append(event)
-        return self._answer(self.server.status, event if self.server.status == 201 else {})
-
-    def _answer(self, status: int, data: dict[str, Any]) -> None:
-        body = json.dumps(data).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""
+        self.events.append(event)
+        return self.status, event if self.status == 201 else {}
 
 
 @pytest.fixture
@@ -80,8 +63,7 @@ def server() -> Iterator[Server]:
     made = Server()
     yield made
     made.over.set()
-    made.shutdown()
-    made.server_close()
+    made.fake.close()
 
 
 def container(tmp: Path, server: Server, command: str) -> tuple[int, list[dict[str, Any]], str]:
@@ -97,7 +79,7 @@ def container(tmp: Path, server: Server, command: str) -> tuple[int, list[dict[s
     (tmp / "pai").mkdir()
     program = [sys.executable, "-m", "pairun"]
     subprocess.run([*program, "init"], env=env, check=True, capture_output=True)
-    env["KUBE_APISERVER_ADDRESS"] = f"http://127.0.0.1:{server.server_port}"
+    env["KUBE_APISERVER_ADDRESS"] = server.fake.url
     code = subprocess.run([*program, "runtime"], env=env, capture_output=True, check=False)
     journal = read_journal(str(tmp / "pai/logs/uid-1/journal.jsonl"))
     records = [r for r in journal if r["type"] == "event"]
@@ -157,7 +139,7 @@ def test_what_another_instance_caused(
 ) -> None:
     """It is that instance's Event; an unknown cause is one. A secret is masked."""
     env = {
-        "KUBE_APISERVER_ADDRESS": f"http://127.0.0.1:{server.server_port}",
+        "KUBE_APISERVER_ADDRESS": server.fake.url,
         "POD_NAMESPACE": "team", "POD_NAME": "train-0", "PAIRUN_API_CREDENTIALS": "/none",
     }  # fmt: skip
     server.readable = set()
@@ -177,7 +159,7 @@ def test_an_account_that_may_see_less(server: Server, readable: set[str], kinds:
     """The Event is about what the account may see."""
     server.readable = readable
     env = {
-        "KUBE_APISERVER_ADDRESS": f"http://127.0.0.1:{server.server_port}",
+        "KUBE_APISERVER_ADDRESS": server.fake.url,
         "POD_NAMESPACE": "team", "POD_NAME": "train-0", "PAIRUN_API_CREDENTIALS": "/none",
     }  # fmt: skip
     records: list[dict[str, Any]] = []
@@ -192,10 +174,18 @@ def test_pods_that_say_the_same(server: Server) -> None:
         OWNERS[f"/api/v1/namespaces/team/pods/train-{number}"] = ("batch/v1", "Job", "train")
         server.readable.add(f"/api/v1/namespaces/team/pods/train-{number}")
         env = {
-            "KUBE_APISERVER_ADDRESS": f"http://127.0.0.1:{server.server_port}",
+            "KUBE_APISERVER_ADDRESS": server.fake.url,
             "POD_NAMESPACE": "team", "POD_NAME": f"train-{number}", "PAIRUN_API_CREDENTIALS": "/none",
         }  # fmt: skip
         assert send_event(Note("X", "y", True), env, 30.0, lambda _: None)
     names = [e["metadata"]["name"] for e in server.events if "related" in e]
     assert len(names) == 2
     assert len(set(names)) == 1
+
+
+def test_a_diagnosis_is_a_warning_with_its_advice() -> None:
+    """The record of a command that failed."""
+    diagnosis = {"exit_code": 3, "class": "gpu_oom", "headline": "no memory", "advice": "use less"}
+    assert failure_note(diagnosis) == Note(
+        "CommandFailed", "the command exited with 3: no memory (gpu_oom); use less", warning=True
+    )

@@ -13,17 +13,8 @@ from typing import Any
 import pytest
 
 from pairun.cli.main import main
-from tests.engines.kubernetes.samples import (
-    PLACED,
-    PODS,
-    Answer,
-    Fake,
-    ended,
-    kubeconfig,
-    pod,
-    runs,
-    status,
-)
+from tests.engines.kubernetes.samples import PLACED, PODS, ended, kubeconfig, pod, runs
+from tests.fakeapi import Answer, Fake, status
 from tests.ptyscreen import PtyScreen
 
 FRAMEWORK = {"spec": {"taskRoles": [{"name": "worker", "taskNumber": 3}]}}
@@ -41,8 +32,10 @@ class Cluster:
     def __call__(self, _: str, path: str, query: dict[str, str], __: Any) -> Answer:
         """Answer."""
         if path == PODS and "watch" in query:
-            event = {"type": "MODIFIED", "object": self._failed()}
-            return 200, (json.dumps(event) + "\n").encode() if self.fail else b""
+            if not self.fail:
+                return 200, b""
+            self.pods[1] = self._failed()
+            return 200, (json.dumps({"type": "MODIFIED", "object": self.pods[1]}) + "\n").encode()
         if path == PODS:
             return 200, {"items": self.pods, "metadata": {"resourceVersion": "1"}}
         if path.endswith("/configmaps"):
@@ -63,8 +56,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     fake = Fake(job)
     kubeconfig(tmp_path / "config", fake.url)
     yield job
-    fake.server.shutdown()
-    fake.server.server_close()
+    fake.close()
 
 
 def argv(folder: Path, *more: str) -> list[str]:

@@ -162,7 +162,6 @@ def test_no_review_shows_a_secret(words: str, shell: Shell, job: str, root: Path
     ],
 )
 def test_no_error_shows_a_secret(slip: tuple[str, str], shell: Shell, job: str, root: Path) -> None:
-    """The errors of a job that is not valid show no line of a secret, and no word of it."""
     Path(job).write_text(JOB.replace(*slip))
     stack = ["--root", str(root)]
     for words in (

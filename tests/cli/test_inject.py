@@ -24,25 +24,37 @@ def test_a_folder_is_one_manifest(shell: Shell) -> None:
                                    '"spec": {"containers": [{"name": "m", "image": "a", "command": ["b"]}]}}')  # fmt: skip
     (folder / "more" / "c.yml").write_text(POD.replace("NAME", "third"))
     (folder / "README.md").write_text("no manifest")
-    out = shell("inject", "--image", "pairun:1", folder).out
-    assert [d["metadata"]["name"] for d in yaml.safe_load_all(out)] == ["first", "second", "third"]
-    assert out.count("PAIRUN_INJECTED") == 3
+    (folder / "more" / "d.yaml").write_text(
+        "apiVersion: v1\nkind: Service\nmetadata: {name: fourth}\n"
+    )
+    said = shell("inject", "--image", "pairun:1", folder)
+    names = [d["metadata"]["name"] for d in yaml.safe_load_all(said.out)]
+    assert names == ["first", "second", "third", "fourth"]
+    assert said.out.count("PAIRUN_INJECTED") == 3
+    assert "left alone  Service fourth: no Pod template" in said.err
 
 
 USAGE = [
-    (("--hold", "30"), "--hold 30 is not a duration"),
     (("--entrypoint", "'"), "--entrypoint"),
     (("--init-resources", "cpu"), "'cpu' is not NAME=VALUE"),
     (("--init-resources", "cpu=lots"), "'lots' is not a quantity for cpu"),
-    (("--ssh",), "--ssh has no effect without --barrier"),
+    (("--env", "ssh"), "--env has no effect without --barrier"),
+    (("--use", "Secret/a"), "--use Secret has no effect without --barrier"),
+    (("--use", "Pod/a"), "'Pod/a' is no object that pairun can use"),
+    (("--pod-group", "A b"), "'A b' is not the name of a PodGroup"),
     (("--barrier", "--gang", "1"), "--gang 1 is not the size of a gang"),
-    (("--barrier", "--selector", "a=b"), "--selector needs --gang"),
-    (("--barrier", "--index-label", "a"), "--index-label needs --gang N"),
-    (
-        ("--barrier", "--gang", "2", "--selector", "a=b", "--index-label", "a'"),
-        "not the key of a label",
-    ),
-    (("--barrier", "--ssh", "--key-secret", "none"), "--ssh derives its keys"),
+    (("--barrier", "--gang", "4,a=b,c,d"), "is not KEY=VALUE,... and one KEY of a label"),
+    (("--barrier", "--gang", "2,a=b,a'"), "is not KEY=VALUE,... and one KEY of a label"),
+    (("--selector", "a=b"), "write --gang N,a=b"),
+    (("--index-label", "a"), "write --gang N,a"),
+    (("--diagnose",), "omit it: it is the default"),
+    (("--ssh",), "write --env ssh"),
+    (("--service-account", "a"), "write --use ServiceAccount/a"),
+    (("--key-secret", "none"), "write --use Secret/none"),
+    (("--auth", "a"), "set DOCKER_CONFIG"),
+    (("--hold", "30m"), "as docs/pid1.md shows"),
+    (("--root", "a"), "set PAIRUN_PATH to a"),
+    (("--barrier", "--env", "ssh", "--use", "Secret/none"), "--env ssh derives its keys"),
 ]
 
 
@@ -65,14 +77,17 @@ def test_no_image(shell: Shell, options: tuple[str, ...], message: str) -> None:
     assert (said.code, said.ids, message in said.err) == (1, ["PR782"], True), said.err
 
 
-def test_a_hold_beyond_the_policy(shell: Shell) -> None:
-    """It is refused once, by the name of the option, and not as a task that nobody wrote."""
+def test_a_playbook_beyond_the_policy(shell: Shell) -> None:
+    """Each mistake has its place in the file, once for all templates."""
     two = POD + "---\n" + POD.replace("NAME", "second")
-    said = shell("inject", "--image", "pairun:1", "--hold", "99h", shell.file("pods.yaml", two))
-    assert (said.code, said.ids) == (1, ["PR402"])
-    assert "--hold 99h is longer than the policy allows" in said.err
-    assert "at most 30m" in said.err
-    assert "deadline" not in said.err
+    tasks = "- patch: user_command\n  timeout: 1s\n- patch: nonesuch\n"
+    playbook = shell.file("changes.yaml", f"# mine\nruntime:\n{tasks}")
+    path = shell.file("pods.yaml", two)
+    said = shell("inject", "--image", "pairun:1", "--playbook", playbook, path)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.count("error[") == 2
+    assert "changes.yaml:4:3" in said.err
+    assert "changes.yaml:5:10" in said.err
 
 
 def test_a_misspelt_command(shell: Shell) -> None:

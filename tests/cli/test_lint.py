@@ -340,6 +340,71 @@ class Greet(CheckModule):
 '''
 
 
+STATE = '''
+from pairun.module import Context, StateModule, Verdict, arg, define, no_change
+
+@define
+class Keep(StateModule):
+    """Keep a file."""
+
+    path: str = arg("The file.")
+
+    def probe(self, ctx: Context) -> bytes | None:
+        return ctx.read_file(self.path)
+
+    def plan(self, state: bytes | None) -> Verdict:
+        return no_change("it is there")
+
+    def apply(self, ctx: Context) -> None:
+        ctx.write_file(self.path, b"")
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "message"),
+    [
+        (
+            "plan(self, state: bytes | None)",
+            "plan(self)",
+            "13:5",
+            "cannot call: too many positional",
+        ),
+        (
+            "probe(self, ctx: Context)",
+            "probe(self, ctx, more)",
+            "10:5",
+            "write `def probe(self, ctx)`",
+        ),
+        ("def apply", "def aply", "5:1", "lacks the method 'apply'"),
+        ("path: str = arg", "path = arg", "8:5", "'path' without a type"),
+        ('no_change("it is', 'unchanged("it is', "14:16", "Undefined name `unchanged` (F821)"),
+        ("@define", "@defined", "4:1", "NameError: name 'defined' is not defined"),
+        ("plan(self, state: bytes | None)", "plan(self, state, why=1)", "", ""),
+        ("    def plan(self, ", "    @staticmethod\n    def plan(", "", ""),
+    ],
+)
+def test_a_mistake_in_a_module_is_found_at_its_line(
+    shell: Shell, old: str, new: str, place: str, message: str
+) -> None:
+    """Missing arguments, undefined names and untyped arguments, before a job runs the module."""
+    assert old in STATE
+    said = shell("lint", shell.file("keep.py", STATE.replace(old, new)))
+    assert said.code == bool(place), said.err
+    assert len(said.ids) == bool(place), said.err
+    assert message in said.err
+    assert not place or f"keep.py:{place} (file)\n" in said.err
+
+
+def test_without_ruff_a_module_is_linted_by_its_import(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    name = STATE.replace('no_change("it is', 'unchanged("it is')
+    assert shell("lint", shell.file("keep.py", name)).code == 0
+    assert shell("lint", shell.file("keep.py", name.replace("plan(self, ", "plan("))).code == 1
+
+
 def test_a_default_of_the_wrong_type_is_an_error_at_its_place(shell: Shell) -> None:
     """Every default has the type of its argument, or lint names the line."""
     said = shell("lint", shell.file("greet.py", DEFAULTS))
@@ -506,22 +571,24 @@ def test_the_rest_is_documented_beside_what_cannot_be_loaded(shell: Shell) -> No
 
 
 @pytest.mark.parametrize(
-    ("description", "ids"),
+    ("description", "code", "ids"),
     [
-        ("name: hello\n", ["PR205"]),
-        ("name: hello\ninit-script: absent.py\n", ["PR108"]),
-        ("name: hello\ninit-script: [a]\n", ["PR204"]),
-        ("name: hello\ninit-script: init.py\n", []),
+        ("name: hello\n", 0, ["PR912"]),
+        ("name: hello\ninit-script: absent.py\n", 1, ["PR108"]),
+        ("name: hello\ninit-script: [a]\n", 1, ["PR204"]),
+        ("name: hello\ninit-script: init.py\n", 0, []),
     ],
 )
-def test_a_plugin_folder_is_checked(shell: Shell, description: str, ids: list[str]) -> None:
+def test_a_plugin_folder_is_checked(
+    shell: Shell, description: str, code: int, ids: list[str]
+) -> None:
     """Its description names a program that is there, whether the file or its root is linted."""
     files = {"plugins/hello/desc.yaml": description, "plugins/hello/init.py": ""}
     root = shell.root(files)
     said = shell("lint", root / "plugins/hello/desc.yaml")
-    assert (said.code, said.ids) == (int(bool(ids)), ids)
+    assert (said.code, said.ids) == (code, ids)
     said = shell("lint", shell.job(), "--root", root)
-    assert (said.code, said.ids) == (int(bool(ids)), ids)
+    assert (said.code, said.ids) == (code, ids)
 
 
 EMPTY_MODULE = """\

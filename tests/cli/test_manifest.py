@@ -120,7 +120,6 @@ def test_the_image_may_be_set_for_good(shell: Shell, monkeypatch: pytest.MonkeyP
         ("--gpu-resource", "gpu"),
         ("--set", "spec.containers.app.securityContext.runAsUser=-1"),
         ("--log-host-path", "logs"),
-        ("--service-account", "a b"),
         ("--user", "a/b"),
     ],
 )
@@ -152,7 +151,7 @@ def test_secrets_are_never_said(shell: Shell) -> None:
     """Warnings and errors about secrets show none."""
     job = two_roles(shell, "secrets: {token: s3cret-token}\nparameters: {a: s3cret-token}\n")
     said = shell("manifest", job, "--engine", "job", *ARGS)
-    assert {"PR780", "PR784"} <= set(said.ids)
+    assert {"PR780", "PR937"} <= set(said.ids)
     assert "s3cret-token" not in said.err + said.out
 
 

@@ -150,6 +150,7 @@ def test_it_names_what_it_wrote_and_what_to_type_next(shell: Shell) -> None:
         "wrote cluster/tests/test_check_disk.py",
         "next: pairun lint cluster/modules/check_disk.py",
         "next: python3 -m pytest cluster/tests/test_check_disk.py",
+        "next: add check_disk to job_may.insert in cluster/playbooks/policy.yaml, so that jobs may use it",
     ]
     assert (
         "class CheckDisk(StateModule)" in (shell.tmp / "cluster/modules/check_disk.py").read_text()

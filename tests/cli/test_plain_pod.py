@@ -472,3 +472,12 @@ def test_a_bad_list_in_a_review(shell: Shell) -> None:
     assert said.ids == ["PR713"]
     (problem,) = shell("--dry-run", "--json", "--init-config", init).data["problems"]
     assert (problem["id"], problem["line"], problem["column"]) == ("PR713", 1, 15)
+
+
+def test_a_secret_in_plain_text_is_a_warning(shell: Shell) -> None:
+    """As in a job: everyone who may read the Pod can read it."""
+    settings = shell.file("runtime_plugin.yaml", "commands: ['mysql --password=hunter2hunter2']\n")
+    for argv in (("lint", settings), ("plan", "--full", "--runtime-config", settings)):
+        said = shell(*argv)
+        assert (said.code, said.ids.count("PR937")) == (0, 1), said.err
+        assert "hunter2" not in said.out + said.err

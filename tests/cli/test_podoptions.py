@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pairun.cli.podoptions import add_pod_arguments, given_settings
+from pairun.cli.objectoptions import add_pod_arguments, given_settings
 from pairun.errors import PairunError
 
 
@@ -102,6 +102,7 @@ def test_a_path_or_value_that_is_wrong(setting: str, message: str, hint: str) ->
         ("--image-pull-policy Always", f"{APP}.imagePullPolicy=Always"),
         ("--init-requests memory=1Gi", "init_resources.requests.memory=1Gi"),
         ("--init-limits cpu=2", "init_resources.limits.cpu=2"),
+        ("--service-account trainer", "spec.serviceAccountName=trainer"),
         ("--app-uid 5", f"{APP}.securityContext.runAsUser=5"),
         ("--pod-security restricted", "pod_security=restricted"),
         ("--host-network", "spec.hostNetwork=true"),

@@ -21,11 +21,10 @@ def test_errors_are_in_the_page_and_on_standard_error(shell: Shell) -> None:
     file = shell.tmp / "review.html"
     reviewed = shell("--dry-run", "--html", file, shell.job("init: [{patch: nothing}]"))
     assert (reviewed.code, reviewed.ids) == (1, ["PR401"])
-    assert "there is no task &#x27;nothing&#x27; in init" in file.read_text()
+    assert "there is no task &#39;nothing&#39; in init" in file.read_text()
 
 
 def test_a_job_that_cannot_be_read_has_a_page(shell: Shell) -> None:
-    """The page of a job that is not valid holds its problems."""
     file = shell.tmp / "review.html"
     assert shell("--dry-run", "--html", file, shell.file("bad.yaml", "nonsense: 1\n")).code == 1
     assert "bad.yaml" in file.read_text()

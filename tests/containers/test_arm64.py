@@ -200,7 +200,7 @@ def gang(
     inits = {role: _start_init(pods[role], role, ips[role], folder, key) for role in MACHINES}
     printed = {role: "".join(init.communicate(timeout=WAIT_S)) for role, init in inits.items()}
     assert [init.returncode for init in inits.values()] == [0, 0], printed
-    assert all("2 of 2 tasks have addresses" in each for each in printed.values()), printed
+    assert all("2 of 2 instances have addresses" in each for each in printed.values()), printed
     for host, (role, pod) in enumerate(pods.items(), 1):
         pod.podman.ok(
             "run", "--detach", "--pull=never", "--name", pod.name,

@@ -209,12 +209,15 @@ def test_again_in_the_same_volume(pod: _Pod) -> None:
     log = (pod.logs / "init.log").read_text()
     assert log.startswith(first.out)
     assert second.out in log
-    assert (pod.logs / "prelog_1" / "user-stdout" / "current").read_text() == "hi\n"
+    assert (pod.logs / "user-stdout" / "current").read_text() == "hi\n"
     assert (pod.logs / "prelog_1" / "runtime.log").exists()
     assert sorted(p.name for p in pod.logs.iterdir()) == [
         "init.log",
         "journal.jsonl",
         "prelog_1",
+        "user-all",
+        "user-stderr",
+        "user-stdout",
     ]
     assert not (pod.volume / "stale").exists()
     assert not (pod.volume / "run" / "release").exists()

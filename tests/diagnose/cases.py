@@ -593,8 +593,6 @@ HEALTHY: list[str] = [
     "0 errors, 0 warnings\nBuild finished successfully\n",
     "ssh-agent: not found, skipping\nignoring missing file: [Errno 2] No such file or directory: 'cache.json'\n"
     + STEPS,
-    "",
-    "hello\n",
     "slurmstepd: error: couldn't chdir to `/job': No such file or directory: going to /tmp instead\n"
     + STEPS,
     "the checkpoint a.pt does not exist! Downloading it from the hub...\nFetching 13 files\n",

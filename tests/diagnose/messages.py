@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.diagnose.cases import TRACE
 
 MESSAGES: list[tuple[str, str]] = [
+    ("host_oom", "train-0   0/1   OOMKilled   3 (2m ago)   9m"),
+    ("image_missing", "train-0   0/1   ErrImageNeverPull   0   9m"),
     (
         "gpu_oom",
         TRACE

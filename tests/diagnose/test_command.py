@@ -1,4 +1,4 @@
-"""``pairun diagnose`` and ``pairun export``, as people and programs call them."""
+"""``pairun diagnose`` and ``pairun manifest --retry-rules``, as people and programs call them."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_archives_alone_and_beside_logs(tmp_path: Path, capsys: pytest.CaptureFi
         (tmp_path / name).write_bytes(b"PK\x03\x04" + bytes(64))
     for given in (tmp_path / "a.zip", tmp_path):
         assert cli.main(["diagnose", str(given)]) == 1
-        assert "a.zip cannot be read: it is an archive; unpack it first, with unzip" in (
+        assert "a.zip cannot be read: it is packed; unpack it first, with unzip" in (
             capsys.readouterr().err
         )
     (tmp_path / "good.log").write_text(STEPS)
@@ -142,13 +142,15 @@ def test_lines_count_from_the_start_of_a_long_log(
 def test_what_a_log_says_does_not_reach_the_terminal_raw(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Control characters of a log are not obeyed by the terminal that shows it."""
+    """Control and bidi characters of a log are not obeyed by the terminal that shows it."""
     log = tmp_path / "a.log"
-    log.write_bytes(b"ModuleNotFoundError: No module named '\x9b31mx\x07'\n")
-    cli.main(["diagnose", str(log)])
-    out = capsys.readouterr().out
-    assert "\x07" not in out
-    assert "\x9b" not in out
+    bad = "\x07\x1b\x7f\x90\x9b\u2028\u202e\u2066"
+    log.write_bytes(f"ModuleNotFoundError: No module named '{bad}'\n".encode() + b"\x9b\n")
+    for options in ([], ["--each"], ["--json"], ["--json", "--each"]):
+        assert cli.main(["diagnose", *options, str(log)]) == 0
+        out = capsys.readouterr().out
+        assert "ModuleNotFoundError" in out
+        assert not set(out) & set(bad)
 
 
 def test_a_job_s_policy_gives_up_after_what_is_sure(capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,9 +158,9 @@ def test_a_job_s_policy_gives_up_after_what_is_sure(capsys: pytest.CaptureFixtur
 
     A signal does not tell who sent it, and uncounted retries are unlimited.
     """
-    assert cli.main(["export", "pod-failure-policy"]) == 0
+    assert cli.main(["manifest", "--retry-rules", "--engine", "job"]) == 0
     out = capsys.readouterr().out
-    assert "`pairun manifest`" in out.splitlines()[0]
+    assert "`pairun manifest JOB`" in out.splitlines()[0]
     rules = yaml.safe_load(out)["podFailurePolicy"]["rules"]
     values = {r["action"]: r["onExitCodes"]["values"] for r in rules if "onExitCodes" in r}
     assert 127 in values["FailJob"]
@@ -177,7 +179,7 @@ def root(tmp_path: Path) -> str:
 
 def test_codes_of_a_root_are_in_the_policies(root: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The user's fault ends a Job, the hardware's costs no retry, what nobody knows counts."""
-    assert cli.main(["export", "jobset-failure-policy", "--root", root]) == 0
+    assert cli.main(["manifest", "--retry-rules", "--engine", "jobset", "--root", root]) == 0
     found = yaml.safe_load(capsys.readouterr().out)
     rules = found["podFailurePolicy"]["rules"]
     values = {r["action"]: r["onExitCodes"]["values"] for r in rules if "onExitCodes" in r}
@@ -189,7 +191,7 @@ def test_codes_of_a_root_are_in_the_policies(root: str, capsys: pytest.CaptureFi
 
 def test_a_policy_names_container_and_status(capsys: pytest.CaptureFixture[str]) -> None:
     """Exit codes of pairun-init mean something else, and Kubernetes requires a status."""
-    assert cli.main(["export", "pod-failure-policy", "--container", "main"]) == 0
+    assert cli.main(["manifest", "--retry-rules", "main", "--engine", "job"]) == 0
     disrupted, *others = yaml.safe_load(capsys.readouterr().out)["podFailurePolicy"]["rules"]
     assert disrupted["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
     assert {r["onExitCodes"]["containerName"] for r in others} == {"main"}
@@ -202,7 +204,7 @@ def test_an_exit_spec_is_one_that_pairun_reads(
     from pairun.errors import Problems, Source
     from pairun.openpai.exitspec import read_exit_spec
 
-    assert cli.main(["export", "exit-spec", "--root", root]) == 0
+    assert cli.main(["manifest", "--retry-rules", "--engine", "framework", "--root", root]) == 0
     text = capsys.readouterr().out
     problems = Problems()
     spec = read_exit_spec(Source("spec", "cluster", text), problems)
@@ -212,7 +214,7 @@ def test_an_exit_spec_is_one_that_pairun_reads(
 
 def test_without_codes_there_is_no_exit_spec(capsys: pytest.CaptureFixture[str]) -> None:
     """PR795 says where codes are given."""
-    assert cli.main(["export", "exit-spec"]) == 1
+    assert cli.main(["manifest", "--retry-rules", "--engine", "framework"]) == 1
     error = capsys.readouterr().err
     assert "PR795" in error
     assert "define `exit_codes` in a file of a content root's folder diagnosis" in error

@@ -46,20 +46,6 @@ def test_the_last_attempt_decides(text: str, klass: str, table: Table) -> None:
     assert diagnose([Log(text.encode())], table).klass == klass
 
 
-@pytest.mark.parametrize(
-    ("rank", "klass"),
-    [(2, "gpu_ecc_error"), (1, "device_busy")],
-)
-def test_a_damaged_gpu_explains_why_the_next_attempt_cannot_use_it(
-    rank: int, klass: str, table: Table
-) -> None:
-    """The rank whose GPU failed finds it busy; of another rank this says nothing."""
-    damage = "[rank2]: RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
-    busy = "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable\n"
-    text = STEPS + damage + _RESTART + f"[rank{rank}]: {busy}" + _EXITED
-    assert diagnose([Log(text.encode(), "log")], table).klass == klass
-
-
 def test_an_exit_code_keeps_the_earlier_cause(table: Table) -> None:
     """The job failed, so a last attempt without an error has not healed it."""
     log = Log((_HEAD + _OOM + _HEAD + "wrote the table\n").encode())

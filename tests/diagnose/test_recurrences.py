@@ -6,9 +6,8 @@ import pytest
 
 from pairun.diagnose.findings import findings_in
 from pairun.diagnose.lines import Log
-from pairun.diagnose.searchlimit import NO_LIMIT
 from pairun.diagnose.segments import Mark, recurrences
-from pairun.diagnose.table import Table
+from pairun.diagnose.table import NO_LIMIT, Table
 
 _HEAD = (
     "loaded module: python/3.{n}\n"

@@ -11,15 +11,16 @@ import pytest
 import yaml
 
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
-from pairun.diagnose.hits import CERTAIN
 from pairun.diagnose.lines import Log
+from pairun.diagnose.signals import CERTAIN
 from pairun.diagnose.table import SCHEMA_VERSION, Table
 from pairun.diagnose.weighing import diagnose
 from pairun.errors import Problems, Source
 from pairun.playbook import ruletrial
 from pairun.playbook.content import Content, Root, built_in_root
 from pairun.playbook.document.reading import read_text
-from pairun.playbook.rules import Rules, check_rules, compiled, read_rules
+from pairun.playbook.readyrules import made_rules
+from pairun.playbook.rules import Rules, check_rules, read_rules
 from tests.diagnose.cases import TRACE
 from tests.diagnose.messages import MESSAGES
 
@@ -118,8 +119,8 @@ def test_lines_around_speak_for_and_against_a_rule(tmp_path: Path) -> None:
     assert wrong == []
     for text, klass in (
         ("control room\nreactor 7 scrammed\n", "storage_io_error"),
-        ("reactor 7 scrammed\ncontrol room\n", "none"),
-        ("control room\nreactor 7 scrammed\nit was a drill\n", "none"),
+        ("reactor 7 scrammed\ncontrol room\n", "unknown"),
+        ("control room\nreactor 7 scrammed\nit was a drill\n", "unknown"),
     ):
         assert diagnose([Log(text.encode())], table).klass == klass
 
@@ -205,7 +206,7 @@ def test_a_file_of_another_form_is_told_of(
 
 def test_init_leaves_a_table_that_says_the_same(tmp_path: Path, rules: Rules) -> None:
     """What PID 1 reads is plain data, and knows every rule."""
-    data = json.loads(compiled(content(tmp_path, {"exit_codes": {"gpu_oom": 20}}), Problems()))
+    data = json.loads(made_rules(content(tmp_path, {"exit_codes": {"gpu_oom": 20}}), Problems()))
     table = Table(data)
     assert table.rules.keys() == rules.samples.keys()
     assert table.exit_codes == {"gpu_oom": 20}

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.lines import Log, parse
-from pairun.diagnose.searchlimit import NO_LIMIT
 from pairun.diagnose.segments import Mark, cut, mark_of, recurrences, setbacks
-from pairun.diagnose.table import Table
+from pairun.diagnose.table import NO_LIMIT, Table
 from pairun.diagnose.weighing import diagnose
 from tests.diagnose.cases import STEPS
 from tests.effort import cases

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 from typing import Any
 
 import jsonschema
 import pytest
 import yaml
+
+from pairun.cli.schema import schema
 
 ROOT = pathlib.Path(__file__).parents[2]
 FILES = [
@@ -24,8 +25,8 @@ FILES = [
 ]
 
 
-def _schema(name: str) -> Any:
-    return json.loads((ROOT / f"docs/schemas/{name}.schema.json").read_text())
+def _schema(name: str) -> dict[str, Any]:
+    return schema(name, [])
 
 
 @pytest.mark.parametrize("name", ["job", "playbook", "policy", "plugin-spec", "extras"])
@@ -39,8 +40,8 @@ def test_a_schema_is_valid_itself(name: str) -> None:
 )
 def test_the_projects_own_files_fit_their_schema(name: str, file: pathlib.Path) -> None:
     """An editor marks nothing in a file that is right."""
-    schema = _schema(name)
-    validator = jsonschema.validators.validator_for(schema)(schema)
+    its = _schema(name)
+    validator = jsonschema.validators.validator_for(its)(its)
     assert [e.message for e in validator.iter_errors(yaml.safe_load(file.read_text()))] == []
 
 
@@ -57,9 +58,9 @@ def test_every_key_of_a_job_has_a_description() -> None:
     (role,) = job["properties"]["taskRoles"]["patternProperties"].values()
     resources = role["properties"]["resourcePerInstance"]
     for properties in (job["properties"], role["properties"], resources["properties"]):
-        for key, schema in properties.items():
+        for key, its in properties.items():
             if key != "protocolVersion":
-                assert schema.get("description"), key
+                assert its.get("description"), key
 
 
 def test_an_editor_marks_a_misspelt_keyword_of_an_override() -> None:

@@ -1,4 +1,4 @@
-"""Help and errors use the field's words: none of those that only a translation uses."""
+"""Help, errors and pages use the field's words: none of those that only a translation uses."""
 
 from __future__ import annotations
 
@@ -85,6 +85,19 @@ def _errors() -> Iterator[tuple[str, str]]:
                                 yield f"{path.relative_to(ROOT)}:{value.lineno}", text
 
 
+def _pages() -> Iterator[tuple[str, str]]:
+    """The documentation, without code."""
+    for path in [
+        *sorted((ROOT / "docs").rglob("*.md")),
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+    ]:
+        prose = re.sub(
+            r"^ *```.*?^ *```|`[^`\n]*`", "", path.read_text(), flags=re.MULTILINE | re.DOTALL
+        )
+        yield from ((str(path.relative_to(ROOT)), line) for line in prose.splitlines())
+
+
 def _texts(node: ast.expr) -> Iterator[str]:
     """The constant parts of a text."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -103,7 +116,9 @@ def _texts(node: ast.expr) -> Iterator[str]:
         yield from _texts(node.orelse)
 
 
-@pytest.mark.parametrize("texts", [_help, _tables, _errors], ids=["help", "tables", "errors"])
+@pytest.mark.parametrize(
+    "texts", [_help, _tables, _errors, _pages], ids=["help", "tables", "errors", "pages"]
+)
 def test_no_word_of_a_translation(texts: object) -> None:
     """Every use of a banned word is listed, at once."""
     assert callable(texts)

@@ -98,7 +98,7 @@ def test_the_foot_shows_what_runs_and_the_recap_what_happened(
     assert len(many) == len("many words " * 15) // (columns - 11) + 1
     assert not any(line.endswith(("wor", "man", "ma", "m")) for line in many)
     assert re.search(r"instance +ok +changed +skipped +failed +init +command", text)
-    assert re.search(r"worker-0 +2 +2 +1 +0 +exit 0", text)
+    assert re.search(r"worker-0 +2 +2 +2 +0 +exit 0", text)
     assert "prepare succeeded at attempt 2" in text
     assert "\nsucceeded: " in text
 

@@ -683,22 +683,6 @@ def test_two_logins_for_one_registry() -> None:
     assert [id_ for id_, _ in problems_of(second, "framework")] == ["PR780"]
 
 
-@pytest.mark.parametrize("value", ["s3cret-token", '" s3cret-token\\n"'])
-def test_a_secret_in_plain_sight_is_named_and_not_shown(value: str) -> None:
-    """The ConfigMap would show it to its readers, also trimmed; the warning does not."""
-    text = (
-        ONE.replace("[work]", "[fetch s3cret-token]")
-        + f"secrets: {{token: {value}}}\n"
-        + "parameters: {url: 'https://bob:hunter22@example.com/'}\n"
-    )
-    job, found = job_of(text), Problems()
-    make_objects(job, options(job, "pod"), found)
-    assert [p.id for p in found] == ["PR784", "PR784"]
-    said = "".join(map(render, found))
-    assert "s3cret-token" not in said
-    assert "hunter22" not in said
-
-
 @pytest.mark.parametrize("value", ["s3cret-token", '"s3cret-token\\n"', "'\"s3cret-token'"])
 def test_a_json_job_keeps_its_secrets(value: str) -> None:
     """The REST server's mask knows only blocks of YAML; the text is written anew."""

@@ -15,7 +15,7 @@ import pytest
 from pairun.engines.completionpolicy import NEVER, Ended, RolePolicy, decide
 from pairun.engines.local import freeports
 from pairun.engines.local.freeports import PodUids
-from pairun.engines.local.instanceoutput import MAX_LINE, InstanceOutput
+from pairun.engines.local.instance import MAX_LINE, InstanceOutput
 from pairun.engines.local.isolation import find_isolation
 from pairun.errors import PairunError
 from pairun.job.jobfile import load_job
@@ -89,7 +89,6 @@ class _Shown:
 
 
 def test_lines_are_shown_when_whole(tmp_path: pathlib.Path) -> None:
-    """A line is shown when its end has come, the last one also without."""
     shown = _Shown(tmp_path)
     shown.feed(b"one\ntw")
     assert shown.text() == b"w-0   | one\n"

@@ -121,7 +121,7 @@ def test_who_failed_first_is_named(job: Any, start: Any, tmp_path: pathlib.Path)
     assert "(nccl_timeout, " in said
     reason = "the Python package frobnicate is missing (module_not_found)"
     assert f"worker-0 failed first: {reason}" in said
-    assert f"first to fail: worker-0: {reason}" in " ".join(run.text.split())
+    assert "first to fail: worker-0" in " ".join(run.text.split())
 
 
 def test_the_barrier_of_the_living_fork(job: Any, launch: Any) -> None:

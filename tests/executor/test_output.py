@@ -133,8 +133,8 @@ def test_what_people_see() -> None:
                 fault="user", hint="log in"))  # fmt: skip
     console({"type": "attempt_begin", "task": "a"})
     assert stream.getvalue().splitlines() == [
-        "ok       a: A task (500ms)",
-        "failed   a: A task (500ms, attempt 2 of 6)",
+        "ok       a: A task (500 ms)",
+        "failed   a: A task (500 ms, attempt 2 of 6)",
         "         no ****** [permanent after 2 attempts; fault: user]",
         "         help: log in",
     ]

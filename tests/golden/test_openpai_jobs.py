@@ -14,13 +14,13 @@ from pairun.errors import Place, Source, render
 from pairun.job.hiding import mask_secrets
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job, Role
-from pairun.job.plugins import collect
+from pairun.job.planning import collect
 from pairun.job.templates import render_secrets, user_command
 from pairun.module import reveal
 from pairun.openpai.framework import job_from_framework, make_framework
 from pairun.openpai.platform import framework_environment
 from pairun.playbook.document.reading import Node, node_of
-from pairun.playbook.inputs import PluginUse
+from pairun.playbook.drafts import PluginUse
 
 OPENPAI = Path(os.environ.get("PAIRUN_SHARED", Path(__file__).parents[3] / "shared")) / "openpai"
 pytestmark = pytest.mark.shared

@@ -52,6 +52,7 @@ class Pod:
             [sys.executable, "-m", "pairun", command],
             capture_output=True,
             text=True,
+            errors="replace",
             cwd=ROOT,
             env={**self.env, **env},
             timeout=60,

@@ -7,11 +7,11 @@ import os
 import sys
 from typing import Any, NamedTuple
 
+from pairun.diagnose.gathering import gather
+from pairun.diagnose.incident import Incident, join
+from pairun.diagnose.logfiles import files_in
 from pairun.diagnose.table import Table
 from pairun.errors import Problems
-from pairun.incident.gathering import gather
-from pairun.incident.joining import Incident, join
-from pairun.incident.walking import files_in
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.rules import read_rules
 

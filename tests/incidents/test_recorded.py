@@ -16,9 +16,14 @@ from tests.incidents.score import RECORDED, built_in_rules, expected_of, score
 
 GAPS: dict[str, str] = {
     "mpi-asleep-tagged": "no log shows anything of the hang",
+    "node-keys-cloudwatch": "the number of the node follows the level, without brackets",
+    "process-at-end": "the name of the process is at the end of the lines",
     "ray-fleet-asleep": "Ray's GetTimeoutError is taken for an error of the code",
+    "recorded-launchers-only": "one line of each host, without numbers in their names",
+    "server-healthy": "without the exit code, the last line 'stopped' tells of no success",
     "torchrun-abort": "an assertion in the user's C library is taken for the framework's",
     "warehouse-logged": "no rule knows the words of the program's own error",
+    "zero-code": "only the launcher reports the exit code 0 of the first rank",
 }
 """What the diagnosis of an incident still gets wrong. An entry that is right again fails."""
 

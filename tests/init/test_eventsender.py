@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pairun.volume.journal import read_journal
+from tests.fakeapi import Answer, Fake
 
 INIT = """phase: init
 tasks:
@@ -26,7 +25,7 @@ tasks:
 REFUSED = {"kind": "Status", "reason": "Forbidden", "message": "no"}
 
 
-class Server(ThreadingHTTPServer):
+class Events:
     """Takes Events, refuses them, or never answers.
 
     Attributes:
@@ -34,58 +33,45 @@ class Server(ThreadingHTTPServer):
     """
 
     def __init__(self, status: int | None) -> None:
+        self._status = status
         self.events: list[dict[str, Any]] = []
         self.over = threading.Event()
-        server = self
+        self.fake = Fake(self._answer)
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                size = int(self.headers["Content-Length"])
-                server.events.append({"path": self.path, **json.loads(self.rfile.read(size))})
-                if status is None:
-                    server.over.wait(30)
-                    return
-                body = json.dumps(server.events[-1] if status == 201 else REFUSED).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *args: object) -> None:
-                """Say nothing."""
-
-        super().__init__(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+    def _answer(self, _: str, path: str, __: Any, body: Any) -> Answer:
+        self.events.append({"path": path, **body})
+        if self._status is None:
+            self.over.wait(30)
+            return None
+        return self._status, self.events[-1] if self._status == 201 else REFUSED
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[int | None], Server]]:
+def serve() -> Iterator[Callable[[int | None], Events]]:
     """Start an API server."""
-    started: list[Server] = []
+    started: list[Events] = []
 
-    def start(status: int | None) -> Server:
-        started.append(Server(status))
+    def start(status: int | None) -> Events:
+        started.append(Events(status))
         return started[-1]
 
     yield start
     for server in started:
         server.over.set()
-        server.shutdown()
-        server.server_close()
+        server.fake.close()
 
 
-def init(tmp: Path, server: Server | None) -> tuple[int, str, list[dict[str, Any]]]:
+def init(tmp: Path, server: Events | None) -> tuple[int, str, list[dict[str, Any]]]:
     """Run the init phase of a plain Pod; returns exit code, output, and records of Events."""
     (tmp / "root/playbooks").mkdir(parents=True)
     (tmp / "root/playbooks/init.yaml").write_text(INIT)
     volume = tmp / "pai"
     volume.mkdir()
-    address = f"http://127.0.0.1:{server.server_port}" if server else ""
     env = {
         "PATH": os.environ["PATH"], "PAIRUN_PAI_DIR": str(volume), "PAIRUN_BUNDLE": "",
         "RUNTIME_CONFIG": "commands: [echo hi]", "FC_POD_UID": "uid-1", "POD_NAME": "mnist-0",
         "POD_NAMESPACE": "team", "PAIRUN_API_CREDENTIALS": str(tmp / "none"),
-        **({"KUBE_APISERVER_ADDRESS": address} if server else {}),
+        **({"KUBE_APISERVER_ADDRESS": server.fake.url} if server else {}),
     }  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-m", "pairun", "init", "--root", str(tmp / "root")],
@@ -96,7 +82,7 @@ def init(tmp: Path, server: Server | None) -> tuple[int, str, list[dict[str, Any
 
 
 def test_a_failed_task_is_an_event_of_the_pod(
-    tmp_path: Path, serve: Callable[[int | None], Server]
+    tmp_path: Path, serve: Callable[[int | None], Events]
 ) -> None:
     """Its name, namespace and uid are those of the Pod; the journal has what was sent."""
     server = serve(201)
@@ -113,7 +99,7 @@ def test_a_failed_task_is_an_event_of_the_pod(
 
 
 def test_a_refusal_is_in_the_journal_and_nowhere_else(
-    tmp_path: Path, serve: Callable[[int | None], Server]
+    tmp_path: Path, serve: Callable[[int | None], Events]
 ) -> None:
     """The phase ends as it would have, and prints the same."""
     code, output, records = init(tmp_path, serve(403))
@@ -123,7 +109,7 @@ def test_a_refusal_is_in_the_journal_and_nowhere_else(
 
 
 def test_a_server_that_never_answers_delays_nothing(
-    tmp_path: Path, serve: Callable[[int | None], Server]
+    tmp_path: Path, serve: Callable[[int | None], Events]
 ) -> None:
     """The end of the phase waits a second for it, and leaves it behind."""
     server = serve(None)

@@ -99,7 +99,7 @@ def test_both_streams(init: Init) -> None:
 
 @pytest.mark.slow
 def test_a_later_run_appends(init: Init) -> None:
-    """A Pod that starts again keeps what it printed before; other files are put aside."""
+    """A Pod that starts again keeps what it and the command printed; other files are put aside."""
     _, first, _ = init.run()
     (init.logs / "user-all").mkdir()
     (init.logs / "user-all" / "current").write_text("old")
@@ -107,13 +107,14 @@ def test_a_later_run_appends(init: Init) -> None:
     journal = (init.logs / "journal.jsonl").read_bytes()
     _, second, _ = init.run()
     assert init.kept == first + second
-    assert (init.logs / "prelog_1" / "user-all" / "current").read_text() == "old"
+    assert (init.logs / "user-all" / "current").read_text() == "old"
     assert (init.logs / "prelog_1" / "runtime.log").read_text() == "old"
-    assert not (init.logs / "user-all").exists()
+    (init.logs / "user-stdout").symlink_to("/")
     assert (init.logs / "journal.jsonl").read_bytes().startswith(journal)
     (init.logs / "runtime.log").write_text("newer")
     init.run()
     assert (init.logs / "prelog_2" / "runtime.log").read_text() == "newer"
+    assert (init.logs / "prelog_2" / "user-stdout").is_symlink()
     init.run()
     assert not (init.logs / "prelog_3").exists()
 

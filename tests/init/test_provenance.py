@@ -7,6 +7,7 @@ import pathlib
 from typing import Any
 
 from pairun.init.phase import MAX_VALUE, settings_records
+from pairun.report.page.lanes import SettingsTable
 from tests.desk import Desk
 
 
@@ -50,3 +51,25 @@ def test_secrets_are_masked_and_long_values_cut(tmp_path: pathlib.Path) -> None:
     assert "second-one" not in record
     assert "API_TOKEN" in record
     assert len(record) < 3 * MAX_VALUE
+
+
+def test_a_value_from_a_parameter_names_the_job_s_line(tmp_path: pathlib.Path) -> None:
+    """The plugin's spec only passes it on."""
+    desk = Desk(tmp_path)
+    spec = (
+        "summary: S\nparameters: {properties: {word: {type: string}, more: {default: b}}}\n"
+        "runtime: [{name: N, cmd: {argv: [echo, '{{ parameters.word }}', '{{ parameters.more }}']}}]\n"
+    )
+    root = desk.root({"playbooks/policy.yaml": desk.all_open, "plugin_specs/greet.yaml": spec})
+    text = desk.job_text + (
+        "extras:\n  com.microsoft.pai.runtimeplugin:\n"
+        "    - {plugin: greet, parameters: {word: hi}}\n"
+    )
+    (word,) = records_of(desk, text, root)["greet"]["set"]
+    assert (word["path"], word["value"], word["layer"]) == ("args.argv", "hi", "job")
+    assert word["source"] == "parameter word"
+    assert word["where"].startswith("job.yaml:")
+    settings = {"layer": "cluster", "where": "greet.yaml:3:11", "set": [word]}
+    table = SettingsTable()
+    table.number(settings)
+    assert table.rows[0]["set"][0]["by"] == f"job {word['where']}, parameter word"

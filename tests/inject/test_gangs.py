@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.inject.workloads import documents, injected, refusals
+from tests.inject.workloads import documents, injected, refusals, summary
 
 CONTAINERS = "{containers: [{name: main, image: a, command: [b]}]}"
 
@@ -41,6 +41,8 @@ def gangs(text: str) -> list[dict[str, Any]]:
 
 
 SIZES = [
+    ("Job", "batch/v1", "{completionMode: Indexed, completions: 2, parallelism: 4, template: T}",
+     [{"worker": 2}]),
     ("Job", "batch/v1", "{completionMode: Indexed, parallelism: 3, template: T}", [{"worker": 3}]),
     ("CronJob", "batch/v1",
      "{jobTemplate: {spec: {completionMode: Indexed, parallelism: 2, template: T}}}", [{"worker": 2}]),
@@ -100,7 +102,8 @@ def test_a_workload_that_starts_in_order(kind: str, version: str, spec: str) -> 
     text = workload(kind, version, spec)
     (gang,) = gangs(injected(text, barrier=True))
     assert [r["instances"] for r in gang["roles"]] == [2]
-    assert any("starts alone" in r for r in refusals(text, barrier=True))
+    (line,) = [line for line in summary(text, barrier=True) if "injected" in line]
+    assert "starts alone" in line
 
 
 REFUSED = [
@@ -112,11 +115,22 @@ REFUSED = [
      "{elasticPolicy: {minReplicas: 1}, pytorchReplicaSpecs: {Worker: {replicas: 2, template: T}}}",
      "elasticPolicy"),
     ("Deployment", "apps/v1", "{replicas: 3, template: T}", "changes while it runs"),
-    ("Unknown", "example.com/v1", "{replicas: 3, template: T}", "the number of Pods is unknown"),
     ("ClusterTrainingRuntime", "trainer.kubeflow.org/v1alpha1",
      "{template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: T}}}]}}}",
      "a TrainJob sets the number"),
-    ("Pod", "v1", CONTAINERS, "a Pod is alone"),
+    ("JobSet", "jobset.x-k8s.io/v1alpha2",
+     ("{replicatedJobs: [{name: w, template: {spec: {completionMode: NonIndexed, parallelism: 2, "
+     "template: T}}}]}"), "set completionMode: Indexed"),
+    ("JobSet", "jobset.x-k8s.io/v1alpha2",
+     ("{replicatedJobs: [{name: w, replicas: 2, template: {spec: {completions: 4, parallelism: 2, "
+     "template: T}}}]}"), "not all of its Pods run at once"),
+    ("Job", "batch/v1", "{completionMode: Indexed, parallelism: $N, template: T}",
+     "parallelism is '$N', not a number"),
+    ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1",
+     "{leaderWorkerTemplate: {size: '${SIZE}', workerTemplate: T}}", "size is '${SIZE}', not a number"),
+    ("PyTorchJob", "kubeflow.org/v1",
+     "{elasticPolicy: {minReplicas: 1}, pytorchReplicaSpecs: {Worker: {replicas: 2, template: T}}}",
+     "--gang N"),
 ]  # fmt: skip
 
 
@@ -130,10 +144,56 @@ def test_a_barrier_that_cannot_be_right_is_refused(
     assert any(why in r for r in said)
 
 
+UNKNOWN = {"barrier": True, "kind_template": ["spec.template"]}
+
+
+def test_an_unknown_kind_has_no_barrier_of_its_own() -> None:
+    """Its number of Pods is unknown."""
+    text = workload("Unknown", "example.com/v1", "{replicas: 3, template: T}")
+    assert any("the number of Pods is unknown" in r for r in refusals(text, **UNKNOWN))
+
+
+SINGLE = [
+    workload("Pod", "v1", CONTAINERS),
+    workload("Job", "batch/v1", "{template: T}"),
+    workload("Job", "batch/v1", "{completions: 5, template: T}"),
+    workload("StatefulSet", "apps/v1", "{selector: {matchLabels: {app: x}}, template: T}"),
+    workload("PyTorchJob", "kubeflow.org/v1", "{pytorchReplicaSpecs: {Master: {template: T}}}"),
+]
+
+
+def test_a_template_without_pods() -> None:
+    """It waits for none, and its siblings do not wait for it."""
+    spec = "{tfReplicaSpecs: {PS: {template: T}, Chief: {template: T}, Worker: {replicas: 0, template: T}}}"
+    made = gangs(injected(workload("TFJob", "kubeflow.org/v1", spec), barrier=True))
+    assert [[r["name"] for r in gang["roles"]] for gang in made] == [["ps", "chief"]] * 2
+
+
+@pytest.mark.parametrize("text", SINGLE)
+def test_a_single_pod_starts_alone(text: str) -> None:
+    """It has nothing to wait for, which is no error, and blocks no other object of the file."""
+    (line,) = summary(text, barrier=True)
+    assert "starts alone" in line
+    assert gangs(injected(text, barrier=True)) == []
+    assert len(gangs(injected(f"{text}---\n{INDEXED}", barrier=True))) == 1
+
+
+def test_a_selector_that_no_pod_has() -> None:
+    """The barrier would find no Pod: labels that differ from the template's are refused."""
+    web = {"barrier": True, "gang": 3, "index_label": "example.com/rank"}
+    for selector, why in (
+        ({"app": "other"}, "its template has app=web"),
+        ({"job": "web"}, "its template has no label job"),
+    ):
+        said = refusals(DEPLOYMENT, selector=selector, **web)
+        assert any("error[PR824]" in r and why in r for r in said)
+    assert gangs(injected(DEPLOYMENT, selector={"tier": "x"}, **web))
+
+
 def test_a_gang_that_a_person_says() -> None:
     """For any kind, the size and the labels can be given."""
     text = workload("Unknown", "example.com/v1", "{replicas: 3, template: T}")
-    (gang,) = gangs(injected(text, barrier=True, gang=3, selector={"app": "x"}))
+    (gang,) = gangs(injected(text, **UNKNOWN, gang=3, selector={"app": "x"}))
     assert gang["same"] == {"app": "PAIRUN_GANG_LABEL_0"}
     assert gang["roles"][0]["instances"] == 3
 
@@ -141,9 +201,7 @@ def test_a_gang_that_a_person_says() -> None:
 def test_the_number_in_a_label() -> None:
     """A gang that a person describes may have its Pods' numbers in a label."""
     text = workload("Unknown", "example.com/v1", "{replicas: 3, template: T}")
-    made = injected(
-        text, barrier=True, gang=3, selector={"app": "x"}, index_label="example.com/rank"
-    )
+    made = injected(text, **UNKNOWN, gang=3, selector={"app": "x"}, index_label="example.com/rank")
     (gang,) = gangs(made)
     assert gang["roles"][0]["index"] == [{"key": "example.com/rank", "weight": 1}]
     variable = gang["index"]["example.com/rank"]
@@ -207,10 +265,18 @@ def test_a_removal_takes_what_is_beside(ending: str, as_json: bool) -> None:
         assert json.loads(once)["kind"] == "List"
 
 
-def test_a_restart_in_place_is_a_warning() -> None:
-    """Where containers restart in their Pods, the barrier holds for the first start alone."""
-    text = INDEXED.replace("{containers", "{restartPolicy: OnFailure, containers")
-    assert any("restarts a failed container in its Pod" in r for r in refusals(text, barrier=True))
+def test_one_line_for_an_object() -> None:
+    """The summary names containers, gang, account and token once, however many templates there are."""
+    spec = "{leaderWorkerTemplate: {size: 4, leaderTemplate: T, workerTemplate: T}}"
+    text = workload("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1", spec)
+    assert refusals(text, barrier=True) == []
+    (line,) = summary(text, barrier=True)
+    assert line == (
+        "injected    LeaderWorkerSet train: leader in container main, worker in container main; "
+        "barrier of 4 Pods; service account 'train-pairun' in place of 'default', without its rights "
+        "and pull secrets; containers that restart in their Pod hold the barrier again, and get the "
+        "token that lists Pods"
+    )
 
 
 def test_a_launcher_that_is_a_worker() -> None:
@@ -279,11 +345,12 @@ def test_the_labels_of_a_workload_are_the_default_selector() -> None:
     for gang in gangs(injected(RAY, barrier=True, gang=4, index_label=rank)):
         assert list(gang["same"]) == ["ray.io/cluster"]
         assert gang["roles"][0]["instances"] == 4
-    for gang in gangs(injected(OWN, barrier=True, gang=2, index_label=rank)):
+    own = {"barrier": True, "kind_template": ["spec.chief.template", "spec.workers.template"]}
+    for gang in gangs(injected(OWN, **own, gang=2, index_label=rank)):
         assert list(gang["same"]) == ["app"]
         assert gang["roles"][0]["labels"] == {"app": "own"}
     one = OWN[: OWN.index("  workers:")]
-    (gang,) = gangs(injected(one, barrier=True, gang=2))
+    (gang,) = gangs(injected(one, barrier=True, gang=2, kind_template=["spec.chief.template"]))
     assert (list(gang["same"]), gang["roles"][0]["index"][0]["key"]) == (
         ["app", "part"], "metadata.name",
     )  # fmt: skip
@@ -292,15 +359,16 @@ def test_the_labels_of_a_workload_are_the_default_selector() -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        (DEPLOYMENT, "--index-label KEY"),
-        (RAY, "--index-label KEY"),
-        (OWN, "--index-label KEY"),
-        (OWN.replace("app: own, ", ""), "--selector KEY=VALUE"),
+        (DEPLOYMENT, "--gang 3,KEY"),
+        (RAY, "--gang 3,KEY"),
+        (OWN, "--gang 3,KEY"),
+        (OWN.replace("app: own, ", ""), "--gang 3,KEY=VALUE"),
     ],
 )
 def test_a_gang_whose_pods_cannot_be_told_apart(text: str, hint: str) -> None:
     """The error names the option to give."""
-    said = refusals(text, barrier=True, gang=3)
+    paths = ["spec.chief.template", "spec.workers.template"] if "Trainer" in text else []
+    said = refusals(text, barrier=True, gang=3, kind_template=paths)
     assert any("error[PR824]" in line and hint in line for line in said)
 
 
@@ -354,17 +422,6 @@ def test_one_name_in_two_namespaces() -> None:
         keys = [o["stringData"]["key"] for o in beside if o["kind"] == "Secret"]
         assert len(set(keys)) == 2
         assert injected(made, barrier=True) == made
-
-
-@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
-def test_no_advice_that_a_kind_does_not_allow(kind: str) -> None:
-    """Pods of some kinds always restart in place: no message advises `restartPolicy: Never`."""
-    text = DEPLOYMENT.replace("Deployment", kind).replace(
-        "replicas: 3", "podManagementPolicy: Parallel"
-    )
-    said = refusals(text, barrier=True, gang=3, index_label="example.com/rank")
-    (line,) = [r for r in said if "restarts a failed container" in r]
-    assert "restartPolicy: Never" not in line
 
 
 def test_events_need_no_gang() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import yaml
 
-from tests.inject.workloads import POD, injected, refusals
+from tests.inject.workloads import POD, injected, refusals, summary
 
 COLLISIONS = [
     ("  containers:", "  volumes: [{name: pairun}]\n  containers:"),
@@ -76,9 +78,8 @@ spec:
 
 def test_kuberay_replaces_commands() -> None:
     """A Ray container is left out, unless its object says that the command stays."""
-    said = "\n".join(refusals(RAY))
-    assert "warning[PR827]" in said
-    assert "error[PR820]" in said
+    (said,) = refusals(RAY)
+    assert said.startswith("error[PR827]")
     overwritten = RAY.replace("{}", '{ray.io/overwrite-container-cmd: "true"}')
     assert "/usr/local/pai/runtime" in injected(overwritten)
 
@@ -130,16 +131,161 @@ spec: {{mpiReplicaSpecs: {{Worker: {{template: {{spec: {{containers: [{{name: w,
 TWO = POD + "  - {name: proxy, image: b, command: [c]}\n"
 
 
+def main_of(text: str, **asked: Any) -> str:
+    """The container that an injection of the first Pod template chooses."""
+    pod = yaml.safe_load(injected(text, **asked))
+    return next(str(c["name"]) for c in pod["spec"]["containers"] if len(c["command"]) > 2)
+
+
 def test_several_containers() -> None:
-    """Pairun asks which one is meant, unless it is named or only one has a device."""
-    assert refusals(TWO)[0].startswith("error[PR823]")
-    assert "--container main|proxy" in refusals(TWO)[0]
-    assert injected(TWO, container="proxy").count("/usr/local/pai/runtime") == 1
-    annotated = TWO.replace(
+    """The named one; else that of the annotation, with a device, or the first."""
+    text = TWO.replace("[\"sh\", -c, 'exit 3']", "[a]")
+    assert main_of(text) == "main"
+    assert summary(text) == ["injected    Pod train: container main"]
+    assert main_of(text, container="proxy") == "proxy"
+    assert main_of(text, container={"train": "proxy"}) == "proxy"
+    annotated = text.replace(
         "  name: train",
         "  annotations: {kubectl.kubernetes.io/default-container: proxy}\n  name: train",
     )
-    assert yaml.safe_load(injected(annotated))["spec"]["containers"][1]["command"][0] != "c"
-    device = TWO.replace("    image", "    resources: {limits: {nvidia.com/gpu: 1}}\n    image", 1)
-    assert yaml.safe_load(injected(device))["spec"]["containers"][1]["command"] == ["c"]
-    assert "has no container 'x'" in refusals(TWO, container="x")[0]
+    assert main_of(annotated) == "proxy"
+    device = text.replace("image: b,", "image: b, resources: {limits: {nvidia.com/gpu: 1}},")
+    assert main_of(device) == "proxy"
+    assert main_of(text.replace("name: proxy", "name: worker")) == "worker"  # the role's name
+    assert "has no container 'x'" in refusals(text, container="x")[0]
+
+
+def test_no_container() -> None:
+    """An empty list is an error with the Pod's place."""
+    (said,) = refusals("apiVersion: v1\nkind: Pod\nspec: {containers: []}\n")
+    assert said.startswith("error[PR823]: Pod has no container")
+
+
+GROUP = """\
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {name: g}
+spec:
+  leaderWorkerTemplate:
+    size: 2
+    leaderTemplate: {spec: {containers: [{name: a, image: a, command: [b]}, {name: jax, image: b}]}}
+    workerTemplate: {spec: {containers: [{name: w, image: a}]}}
+"""
+
+
+def test_a_container_and_a_command_for_each_template() -> None:
+    """Values for roles, objects and containers; a name that matches nothing is an error."""
+    commands = {"jax": ["one"], "worker": ["two"]}
+    made = yaml.safe_load(injected(GROUP, container="jax", entrypoint=commands))
+    group = made["spec"]["leaderWorkerTemplate"]
+    leader, worker = (group[f"{n}Template"]["spec"]["containers"] for n in ("leader", "worker"))
+    assert [leader[1]["command"][2:], worker[0]["command"][2:]] == [["one"], ["two"]]
+    assert leader[0]["command"] == ["b"]
+    (said,) = refusals(GROUP, container={"leader": "jax", "x": "y"}, entrypoint=["c"])
+    assert "--container x: nothing in the manifest has this name" in said
+
+
+# --- kinds that cannot work ----------------------------------------------------------------------
+
+CONTAINERS = "{containers: [{name: m, image: a, command: [b]}]}"
+
+
+def workload(version: str, kind: str, spec: str) -> str:
+    """An object of a kind."""
+    return f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\nspec: {spec}\n"
+
+
+NEVER = [
+    ("serving.kserve.io/v1alpha1", "ServingRuntime", CONTAINERS, "it has no initContainers"),
+    ("serving.kserve.io/v1alpha1", "ClusterServingRuntime", CONTAINERS, "it has no initContainers"),
+    ("serving.kserve.io/v1beta1", "InferenceService", f"{{predictor: {CONTAINERS}}}", "ServingRuntime"),
+    ("serving.knative.dev/v1", "Service", f"{{template: {{spec: {CONTAINERS}}}}}", "feature flags"),
+    ("argoproj.io/v1alpha1", "Workflow", "{templates: [{container: {image: a}}]}", "Argo starts"),
+    ("orchestration.aibrix.ai/v1alpha1", "RayClusterFleet",
+     f"{{template: {{spec: {{headGroupSpec: {{template: {{spec: {CONTAINERS}}}}}}}}}}}", "KubeRay"),
+    ("ray.io/v1", "RayJob", "{clusterSelector: {a: b}, submitterPodTemplate: {spec: {containers: [{name: m, image: a}]}}}",
+     "only if the submitter has no command"),
+    ("v1", "Pod", CONTAINERS.replace("{c", "{os: {name: windows}, c"), "Windows"),
+    ("v1", "Pod", CONTAINERS.replace("{c", "{nodeSelector: {kubernetes.io/os: windows}, c"), "Windows"),
+    ("example.com/v1", "Own", f"{{template: {{spec: {CONTAINERS}}}}}", "--kind-template spec.template"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "kind", "spec", "why"), NEVER)
+def test_a_kind_that_cannot_work(version: str, kind: str, spec: str, why: str) -> None:
+    """It is refused with the reason, and left alone with it beside others."""
+    text = workload(version, kind, spec)
+    (said,) = refusals(text)
+    assert said.startswith("error[PR82")
+    assert why in said
+    line, other = summary(f"{text}---\n{POD}")
+    assert line.startswith(f"left alone  {kind} x: ")
+    assert other == "injected    Pod train: container main"
+    assert removed_and_back(f"{text}---\n{POD}")
+
+
+def removed_and_back(text: str) -> bool:
+    """Whether an injection leaves the first document as it is."""
+    return injected(text).startswith(text[: text.index("---")])
+
+
+def test_a_kind_that_pairun_does_not_know() -> None:
+    """The path of its template lets it in, and the summary says so; Ray's clusters stay refused."""
+    text = workload("example.com/v1", "Own", f"{{template: {{spec: {CONTAINERS}}}}}")
+    assert "pairun-init" in injected(text, kind_template=["spec.template"])
+    (line,) = summary(text, kind_template=["spec.template"])
+    assert "pairun does not know what its controller does" in line
+    assert "nothing in the manifest" in "".join(refusals(text, kind_template=["spec.other"]))
+    knative = text.replace("example.com", "serving.knative.dev").replace("Own", "Service")
+    assert "pairun-init" in injected(knative, kind_template=["spec.template"])
+    ray = workload("x.io/v1", "Fleet", f"{{headGroupSpec: {{template: {{spec: {CONTAINERS}}}}}}}")
+    (said,) = refusals(ray)
+    assert "KubeRay starts Ray" in said
+
+
+# --- which objects ------------------------------------------------------------------------------
+
+MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"
+NO = POD.replace("  name:", "  annotations: {pairun.io/inject: 'false'}\n  name:")
+YES = NO.replace("false", "true")
+KSERVE = workload("serving.kserve.io/v1alpha1", "ServingRuntime", CONTAINERS).replace(
+    "name: x", "annotations: {pairun.io/inject: 'false'}"
+)
+CHOICES = [
+    (f"{MAP}---\n{POD}", {}, [False, True]),
+    (f"{NO}---\n{POD}", {}, [False, True]),
+    (f"{YES}---\n{POD}", {"only": ["annotated"]}, [True, False]),
+    (f"{POD}---\n{POD.replace('train', 'other')}", {"only": ["Pod/other"]}, [False, True]),
+    (
+        f"{YES}---\n{POD}---\n{POD.replace('train', 'other')}",
+        {"only": ["annotated", "Pod/other"]},
+        [True, False, True],
+    ),
+    (f"{MAP}---\n{NO}", {}, [False, False]),
+    (KSERVE, {}, [False]),
+    (POD, {"only": ["annotated"]}, [False]),
+]
+
+
+@pytest.mark.parametrize(("text", "asked", "expected"), CHOICES)
+def test_the_chosen_objects(text: str, asked: dict[str, Any], expected: list[bool]) -> None:
+    """Others stay as they are; each object has a line."""
+    made = injected(text, **asked).split("---\n")
+    assert ["pairun-init" in document for document in made] == expected
+    assert [line.startswith("injected") for line in summary(text, **asked)] == expected
+
+
+def test_a_name_that_no_object_has() -> None:
+    """--only of a missing object is an error."""
+    assert "--only Pod/none" in "".join(refusals(POD, only=["Pod/none"]))
+
+
+def test_the_annotation_of_a_template() -> None:
+    """It counts before the object's."""
+    text = GROUP.replace("command: [b]", "").replace(
+        "workerTemplate: {",
+        "workerTemplate: {metadata: {annotations: {pairun.io/inject: 'false'}}, ",
+    )
+    (line,) = summary(text, entrypoint=["c"])
+    assert "left alone: LeaderWorkerSet g: spec.leaderWorkerTemplate.workerTemplate" in line
+    assert injected(text, entrypoint=["c"]).count("pairun-init") == 1

@@ -14,11 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from pairun.errors import PairunError, Source
-from pairun.inject.commands import architectures_of
+from pairun.errors import PairunError
 from pairun.inject.imagecommand import Registries
-from pairun.inject.tree import Mapping
-from pairun.inject.treereading import read_tree
 from pairun.secrets.vault import Vault
 from tests.inject.workloads import POD, injected, refusals
 
@@ -46,9 +43,6 @@ def index(**variants: bytes) -> bytes:
     return json.dumps({"manifests": manifests}).encode()
 
 
-ARCH = {"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]}
-BOTH = {**ARCH, "values": ["arm64", "amd64"]}
-OTHER_KEY = {**ARCH, "key": "zone"}
 INDEX = index(arm64=MANIFEST, amd64=MANIFEST)
 DIFFERENT = index(arm64=OTHER, amd64=MANIFEST)
 
@@ -93,12 +87,12 @@ def registry() -> Iterator[str]:
 
 
 def registries(
-    folder: Path, config: dict[str, Any], env: dict[str, str] | None = None
+    folder: Path, config: dict[str, Any] | str, env: dict[str, str] | None = None
 ) -> Registries:
     """What asks registries with the logins of a file."""
-    file = folder / "config.json"
-    file.write_text(json.dumps(config))
-    return Registries({**(env or {}), "DOCKER_CONFIG": str(folder)}, Vault(), None)
+    text = config if isinstance(config, str) else json.dumps(config)
+    (folder / "config.json").write_text(text)
+    return Registries({**(env or {}), "DOCKER_CONFIG": str(folder)}, Vault())
 
 
 def test_an_image_without_a_command_in_the_manifest(registry: str, tmp_path: Path) -> None:
@@ -146,9 +140,8 @@ def test_a_registry_that_refuses(registry: str, tmp_path: Path) -> None:
     assert "--entrypoint COMMAND" in str(refused.value.problems[0].hint)
     with pytest.raises(PairunError, match="'a b' is not an image"):
         registries(tmp_path, {}).ask("a b")
-    (tmp_path / "config.json").write_text(f'{{"auths": "{PAIR}')
     with pytest.raises(PairunError, match="cannot be read") as e:
-        Registries({}, Vault(), str(tmp_path / "config.json")).ask(f"{registry}/team/train:1")
+        registries(tmp_path, f'{{"auths": "{PAIR}').ask(f"{registry}/team/train:1")
     assert PAIR not in str(e.value)
 
 
@@ -170,29 +163,3 @@ def test_the_architecture_of_the_pods_node(registry: str, tmp_path: Path) -> Non
     on = text.replace("spec:\n", "spec:\n  nodeSelector: {kubernetes.io/arch: s390x}\n")
     (said,) = refusals(on, ask=asked.ask)
     assert "it is not built for linux/s390x, only for linux/arm64, linux/amd64" in said
-
-
-@pytest.mark.parametrize(
-    ("terms", "expected"),
-    [
-        ([{"matchExpressions": [ARCH]}], ("arm64",)),
-        (
-            [{"matchExpressions": [OTHER_KEY, ARCH]}, {"matchExpressions": [BOTH]}],
-            ("arm64", "amd64"),
-        ),
-        ([{"matchExpressions": [ARCH]}, {"matchExpressions": [OTHER_KEY]}], ()),
-        ([{"matchExpressions": [{**ARCH, "operator": "NotIn"}]}], ()),
-        ([], ()),
-    ],
-)
-def test_the_architectures_of_an_affinity(terms: list[Any], expected: tuple[str, ...]) -> None:
-    """One of the terms must hold, so one without an architecture leaves all of them possible."""
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    pod = yaml.safe_load(POD)
-    pod["spec"]["affinity"] = {"nodeAffinity": required}
-    tree = read_tree(Source("pod.yaml", "job", yaml.safe_dump(pod)))
-    (document,) = tree.documents
-    assert isinstance(document, Mapping)
-    spec = document.get("spec")
-    assert isinstance(spec, Mapping)
-    assert architectures_of(spec) == expected

@@ -78,7 +78,10 @@ def evaluated(expression: str, pod: Any) -> Any:
     text = re.sub(r"\b((?:Object|JSONPatch)[\w.]*)\{", lambda m: f"{names[m[1]]}{{", expression)
     environment = celpy.Environment(annotations=dict.fromkeys(names.values(), _message))
     program = environment.program(environment.compile(text))
-    return _plain(program.evaluate({"object": json_to_cel(pod)}))
+    named = MUTATING["variables"] if "variables." in expression else []
+    variables = {v["name"]: evaluated(v["expression"], pod) for v in named}
+    given = {"object": json_to_cel(pod), "variables": json_to_cel(variables)}
+    return _plain(program.evaluate(given))
 
 
 def _message(fields: Any) -> Any:
@@ -93,6 +96,8 @@ def _plain(value: Any) -> Any:
         return [_plain(v) for v in value]
     if isinstance(value, celtypes.BoolType):
         return bool(value)
+    if isinstance(value, int):
+        return int(value)
     assert isinstance(value, str), value
     return str(value)
 
@@ -114,7 +119,7 @@ def mutated(pod: Any) -> Any:
 
 
 def is_taken(pod: Any) -> bool:
-    """Whether the policy changes a Pod with its label."""
+    """Whether the first policy changes a Pod with its label."""
     return all(evaluated(c["expression"], pod) for c in MUTATING["matchConditions"])
 
 
@@ -134,6 +139,10 @@ def a_pod(**main: Any) -> Any:
     pod["metadata"]["labels"] = {"pairun/inject": "true"}
     pod["spec"]["containers"][0].update(main)
     return pod
+
+
+WINDOWS = a_pod()
+WINDOWS["spec"]["nodeSelector"] = {"kubernetes.io/os": "windows"}
 
 
 def test_a_pod_is_injected_and_runs(tmp_path: Path) -> None:
@@ -163,6 +172,50 @@ def test_what_a_pod_has_stays() -> None:
     assert main["command"] == [PROGRAM, SEPARATOR, "sh", "-c", "exit 3"]
 
 
+def test_init_is_as_restricted_as_the_container() -> None:
+    """What the profile `restricted` wants; in a Guaranteed Pod, requests that equal the limits."""
+    limits = {"cpu": "2", "memory": "4Gi"}
+    pod = a_pod(
+        securityContext={"runAsNonRoot": True, "runAsUser": 1000},
+        resources={"limits": {**limits, "nvidia.com/gpu": "1"}, "requests": limits},
+    )
+    pod["spec"]["initContainers"] = [{"name": "own"}]
+    _, init = mutated(pod)["spec"]["initContainers"]
+    assert init["resources"] == {"limits": limits, "requests": limits}
+    assert init["securityContext"] == {
+        "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"}, "runAsNonRoot": True, "runAsUser": 1000,
+    }  # fmt: skip
+    burstable = a_pod(resources={"limits": limits, "requests": {**limits, "cpu": "1"}})
+    assert "resources" not in mutated(burstable)["spec"]["initContainers"][0]
+
+
+def annotated(pod: Any, **annotations: str) -> Any:
+    """A Pod with annotations."""
+    pod["metadata"]["annotations"] = {
+        n.replace("__", "/").replace("_", "."): v for n, v in annotations.items()
+    }
+    return pod
+
+
+def test_the_annotation_counts() -> None:
+    """`pairun.io/inject: "false"` keeps both policies from a Pod with the label."""
+    pod = annotated(a_pod(command=[]), pairun_io__inject="false")
+    assert not is_taken(pod)
+    assert not all(evaluated(c["expression"], pod) for c in VALIDATING["matchConditions"])
+    assert is_taken(annotated(a_pod(), pairun_io__inject="true"))
+
+
+@pytest.mark.parametrize("main", ["main", "other"])
+def test_several_containers(main: str) -> None:
+    """A Pod whose annotation names its first container is injected there."""
+    pod = a_pod()
+    pod["metadata"]["annotations"] = {"kubectl.kubernetes.io/default-container": main}
+    pod["spec"]["containers"].append({"name": "other", "command": ["a"]})
+    assert is_taken(pod) is (main == "main")
+    assert bool(refusals_of(pod)) is (main == "other")
+
+
 @pytest.mark.parametrize(
     ("pod", "says"),
     [
@@ -171,6 +224,7 @@ def test_what_a_pod_has_stays() -> None:
         ({**a_pod(), "metadata": {"labels": {"pairun/barrier": "true"}}}, "need rights and a key"),
         ({**a_pod(), "spec": {"containers": [{"name": n, "command": ["a"]} for n in "ab"]}},
          "several containers"),
+        (WINDOWS, "Linux only"),
     ],
 )  # fmt: skip
 def test_what_the_second_policy_refuses(pod: Any, says: str) -> None:

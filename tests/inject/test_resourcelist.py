@@ -119,7 +119,7 @@ functionConfig:
     events: true
     gang: 2
     image: registry.example.com/pairun:1
-    keySecret: train-key
+    use: [Secret/train-key]
 """
 """The list of the functions' specification, with the annotations and the order that kustomize writes
 (kustomize, kyaml/kio/byteio_writer.go and api/internal/utils/annotations.go)."""
@@ -151,7 +151,7 @@ def test_a_refusal_as_the_specification_wants_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "hint"), [("key_secret: mine", "did you mean keySecret?"), ("bogus: 1", "known: ")]
+    ("key", "hint"), [("pod_group: mine", "did you mean podGroup?"), ("bogus: 1", "known: ")]
 )
 def test_an_unknown_key(
     key: str, hint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -165,3 +165,58 @@ def test_an_unknown_key(
     assert hint in said
     assert ":9:5" in said
     assert "usage" not in said
+
+
+def in_process(
+    text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str, str]:
+    """What the command prints for a list."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    code = cli.main(["inject", "-"])
+    return (code, *capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ("only: [annotated]", [False, False]),
+        ("only: [Job/train]", [True, False]),
+        ("only: [Job/other]", None),
+        ("barrier: true", [True, False]),
+    ],
+)
+def test_the_chosen_items(
+    keys: str,
+    expected: list[bool] | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The function chooses objects as the command does; items that are not chosen stay as they are."""
+    text = LIST.replace("    barrier: true\n    env: [torchrun, jax]", f"    {keys}")
+    code, out, err = in_process(text, monkeypatch, capsys)
+    assert (code == 0) is (expected is not None), err
+    if expected:
+        items = yaml.safe_load(out)["items"][:2]
+        assert ["pairun-init" in str(item) for item in items] == expected
+        assert [line.startswith("injected") for line in err.splitlines()] == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "hint"),
+    [
+        ("selector: {a: b}", "write --gang N,a=b"),
+        ("indexLabel: a", "write --gang N,a"),
+        ("diagnose: true", "omit it"),
+        ("ssh: true", "write --env ssh"),
+        ("keySecret: mine", "write --use Secret/mine"),
+    ],
+)
+def test_a_key_of_0_3(
+    keys: str,
+    hint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It is an error with the new form."""
+    code, _, err = in_process(LIST.replace("env: [torchrun, jax]", keys), monkeypatch, capsys)
+    assert (code, hint in err) == (2, True), err

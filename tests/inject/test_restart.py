@@ -5,9 +5,11 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
+import urllib.parse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.inject.workloads import injected, refusals
+from pairun.rendezvous.place import read_place
+from tests.inject.workloads import injected, summary
 
 JOB = """\
 apiVersion: batch/v1
@@ -31,12 +34,8 @@ spec:
       containers:
       - {name: main, image: a, command: [sh, -c, 'echo "R=$PAIRUN_RESTARTS $MASTER_ADDR $PAI_HOST_IP_worker_0"; exit 7']}
 """
-FIELDS = {
-    "metadata.uid": "uid-1", "metadata.name": "train-1", "status.podIP": "10.0.0.2",
-    "metadata.namespace": "default", "metadata.labels['batch.kubernetes.io/job-name']": "train",
-    "metadata.labels['job-name']": "train",
-    "metadata.annotations['batch.kubernetes.io/job-completion-index']": "1",
-}  # fmt: skip
+INDEX = "batch.kubernetes.io/job-completion-index"
+LABELS = {"batch.kubernetes.io/job-name": "train", "job-name": "train"}
 RUNS: dict[str, Any] = {"running": {}}
 CRASHED: dict[str, Any] = {"waiting": {"reason": "CrashLoopBackOff"}}
 
@@ -47,6 +46,9 @@ class Pods:
     Attributes:
         state: of the other Pod's main container.
         ip: of the other Pod.
+        labels: of both Pods, but not their numbers.
+        index: the annotation or label with a Pod's number.
+        earlier: labels of the Pods of an earlier start, which are listed until `repaired`.
         looks: how often somebody listed the Pods.
         repaired: the state from this look on.
     """
@@ -54,19 +56,32 @@ class Pods:
     def __init__(self) -> None:
         self.state: dict[str, Any] = RUNS
         self.ip = "10.0.0.1"
+        self.labels = LABELS
+        self.index = INDEX
+        self.earlier: dict[str, str] | None = None
         self.looks = 0
         self.repaired: tuple[int, dict[str, Any]] | None = None
 
-    def listed(self) -> dict[str, Any]:
+    def listed(self, selector: str) -> dict[str, Any]:
         """The answer to a list."""
         self.looks += 1
-        if self.repaired and self.looks >= self.repaired[0]:
+        is_repaired = bool(self.repaired and self.looks >= self.repaired[0])
+        if self.repaired and is_repaired:
             self.state = self.repaired[1]
-        return {"items": [self._pod(0, self.ip, self.state), self._pod(1, "10.0.0.2", CRASHED)]}
+        own = self._pod(1, "10.0.0.2", CRASHED, self.labels)
+        other = self._pod(0, self.ip, self.state, self.labels)
+        if self.earlier and not is_repaired:
+            other = self._pod(0, "10.0.0.8", RUNS, self.earlier)
+        wanted = dict(pair.split("=") for pair in selector.split(","))
+        return {
+            "items": [p for p in (other, own) if wanted.items() <= p["metadata"]["labels"].items()]
+        }
 
-    def _pod(self, number: int, ip: str, state: dict[str, Any]) -> dict[str, Any]:
-        labels = {"batch.kubernetes.io/job-name": "train", "job-name": "train"}
-        index = {"batch.kubernetes.io/job-completion-index": str(number)}
+    def _pod(
+        self, number: int, ip: str, state: dict[str, Any], labels: dict[str, str]
+    ) -> dict[str, Any]:
+        index = {self.index: str(number)}
+        labels = labels | index
         sidecar = {"name": "sidecar"}
         main = {"name": "main", "volumeMounts": [{"name": "p", "mountPath": "/usr/local/pai"}]}
         statuses = [{"name": "sidecar", "state": CRASHED}, {"name": "main", "state": state}]
@@ -85,7 +100,8 @@ def pods() -> Iterator[tuple[Pods, str]]:
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            data = json.dumps(known.listed()).encode()
+            query = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)
+            data = json.dumps(known.listed(query["labelSelector"][0])).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
@@ -103,14 +119,19 @@ def pods() -> Iterator[tuple[Pods, str]]:
 
 
 class Gang:
-    """The Job's second Pod: its init container, and any number of starts of its main container."""
+    """The second Pod of a workload: its init container, and any number of starts of its main one."""
 
     def __init__(self, address: str, folder: Path, text: str = JOB) -> None:
         self._folder = folder
+        self._meta = LABELS | {INDEX: "1"}
         self._api = {"KUBE_APISERVER_ADDRESS": address}
         made = injected(text, barrier=True, env=["torchrun"], key_secret=None)
-        self.pod = next(yaml.safe_load_all(made))["spec"]["template"]["spec"]
+        self.pod = _template(next(yaml.safe_load_all(made)))["spec"]
         (folder / "token").mkdir()
+
+    def place(self, labels: Mapping[str, str]) -> None:
+        """Give the Pod the labels of another start, as its controller does."""
+        self._meta = dict(labels)
 
     def init(self) -> str:
         """Run the init container, which must succeed."""
@@ -125,19 +146,40 @@ class Gang:
         assert done.returncode == code, done.stdout
         return done.stdout
 
+    def _field(self, path: str) -> str:
+        if match := re.fullmatch(r"metadata\.(?:labels|annotations)\['(.*)'\]", path):
+            return self._meta.get(match[1], "")
+        return _FIELDS[path]
+
     def _run(
         self, words: list[str], container: Mapping[str, Any]
     ) -> subprocess.CompletedProcess[str]:
         env = {"PATH": os.environ["PATH"], "PAIRUN_PAI_DIR": str(self._folder / "pai"), **self._api}
         for variable in container["env"]:
             field = variable.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")
-            env[variable["name"]] = FIELDS[field] if field else variable.get("value", "")
+            env[variable["name"]] = self._field(field) if field else variable.get("value", "")
         # The node's kubelet would mount a token there.
         env["PAIRUN_API_CREDENTIALS"] = str(self._folder / "token")
         return subprocess.run(
             [sys.executable, "-P", "-m", "pairun", *words], env=env, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, check=False,
         )  # fmt: skip
+
+
+_FIELDS = {
+    "metadata.uid": "uid-1", "metadata.name": "train-1", "status.podIP": "10.0.0.2",
+    "metadata.namespace": "default",
+}  # fmt: skip
+
+
+def _template(part: Any) -> Any:
+    """The first Pod template in a manifest."""
+    if isinstance(part, dict):
+        if "containers" in part.get("spec", {}):
+            return part
+        part = list(part.values())
+    items = part if isinstance(part, list) else []
+    return next(filter(None, map(_template, items)), None)
 
 
 @pytest.mark.slow
@@ -153,10 +195,60 @@ def test_a_restart_waits_until_the_others_run(pods: tuple[Pods, str], tmp_path: 
 
     known.state, known.ip, known.repaired = CRASHED, "10.0.0.9", (looks + 3, RUNS)
     said = gang.start()
-    assert "1 of 2 tasks run" in said
-    assert "all 2 tasks run; 1 have new addresses" in said
+    assert "1 of 2 instances run" in said
+    assert "all 2 instances run; 1 have new addresses" in said
     assert "R=1 10.0.0.9 10.0.0.9" in said
     assert known.looks >= looks + 3
+
+
+TEMPLATE = "{spec: {restartPolicy: Never, containers: [{name: main, image: a, command: [sh, -c, exit 7]}]}}"
+SET, GROUP = "jobset.sigs.k8s.io", "leaderworkerset.sigs.k8s.io"
+RESTARTS = [
+    (
+        (
+            "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: train}\nspec: "
+            f"{{replicatedJobs: [{{name: w, replicas: 2, template: {{spec: {{template: {TEMPLATE}}}}}}}]}}"
+        ),
+        {f"{SET}/jobset-name": "train", f"{SET}/replicatedjob-name": "w", INDEX: "0"},
+        (f"{SET}/restart-attempt", "0", "1"),
+        f"{SET}/job-index",
+    ),
+    (
+        (
+            "apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\nmetadata: {name: train}\n"
+            f"spec: {{leaderWorkerTemplate: {{size: 2, workerTemplate: {TEMPLATE}}}}}"
+        ),
+        {f"{GROUP}/name": "train", f"{GROUP}/template-revision-hash": "a"},
+        (f"{GROUP}/group-key", "old", "new"),
+        f"{GROUP}/worker-index",
+    ),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("text", "labels", "attempt", "index"), RESTARTS)
+def test_a_gang_that_its_controller_restarts(
+    text: str,
+    labels: dict[str, str],
+    attempt: tuple[str, str, str],
+    index: str,
+    pods: tuple[Pods, str],
+    tmp_path: Path,
+) -> None:
+    """A new Pod does not take a Pod of the earlier start, which still runs, for one of its gang."""
+    known, address = pods
+    key, old, new = attempt
+    known.labels, known.earlier, known.index = labels | {key: new}, labels | {key: old}, index
+    known.repaired = (3, RUNS)
+    gang = Gang(address, tmp_path, text)
+    gang.place(known.labels | {index: "1"})
+    gang.init()
+    assert known.looks >= 3
+    cluster = (tmp_path / "pai" / "runtime.d" / "cluster.json").read_text()
+    assert ("10.0.0.8" in cluster, "10.0.0.1" in cluster) == (False, True)
+    place = read_place(str(tmp_path / "pai"))
+    assert place is not None
+    assert new in f"{place.job.uid} {place.job.attempt}"
 
 
 def test_the_token_goes_to_containers_that_restart() -> None:
@@ -169,7 +261,7 @@ def test_the_token_goes_to_containers_that_restart() -> None:
     assert "pairun-token" in mounts
     assert "pairun-token" not in [m["name"] for m in never["containers"][0]["volumeMounts"]]
     assert "PAIRUN_GANG_RESTARTS" not in str(never)
-    assert any("gets the token" in line for line in refusals(JOB, barrier=True))
+    assert any("get the token" in line for line in summary(JOB, barrier=True))
 
 
 @pytest.mark.parametrize(

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 
 from pairun.errors import Source
-from pairun.inject.playbookplaces import in_playbook
-from pairun.inject.variables import is_injected
 from pairun.playbook.content import open_content
-from pairun.playbook.document.reading import read_file
 from pairun.playbook.effective import Layers
 from pairun.report.jobreview_text import print_review
 from pairun.review.injectedreview import review_injected
-from pairun.review.jobreview import JobReview
-from pairun.review.settings import NO_SETTINGS
+from pairun.review.jobreview import NO_SETTINGS, JobReview
 from pairun.secrets.vault import Vault
-from tests.inject.workloads import POD, injected
+from tests.inject.workloads import HOLD, POD, injected
 
 JOBSET = """\
 apiVersion: jobset.x-k8s.io/v1alpha2
@@ -38,13 +33,10 @@ def reviews(text: str) -> list[JobReview]:
 
 def test_a_pod() -> None:
     """The command of the container is the last task, as it is written."""
-    text = injected(POD, hold="30m")
-    assert is_injected(text.encode())
-    assert not is_injected(POD.encode())
-    (review,) = reviews(text)
+    (review,) = reviews(injected(POD, playbook={"runtime": HOLD}))
     assert not review.problems.errors
     runtime = review.tasks["main"]["runtime"]
-    assert [t.id for t in runtime][-2:] == ["hold", "user_command"]
+    assert [t.id for t in runtime][-2:] == ["look", "user_command"]
 
 
 def test_a_gang() -> None:
@@ -127,13 +119,3 @@ def test_lists_of_anything() -> None:
     (review,) = reviews(text)
     assert not review.problems.errors
     assert not reviews(text.replace(spec, "{initContainers: 5, containers: [z]}"))
-
-
-def test_a_mistake_in_the_playbook_has_its_place_there(tmp_path: Path) -> None:
-    """The review reads generated JSON; a person is shown the file and the line that they wrote."""
-    file = tmp_path / "pb.yaml"
-    file.write_text("# mine\nruntime:\n- patch: user_command\n  timeout: 1s\n- patch: nonesuch\n")
-    playbook = read_file(str(file), "job")
-    (review,) = reviews(injected(POD, hold="1m", playbook=playbook.plain()))
-    places = [str(in_playbook(p, playbook).place) for p in review.problems.errors]
-    assert places == [f"{file}:4:3", f"{file}:5:10"]

@@ -36,24 +36,45 @@ spec:
     command: ["sh", -c, 'exit 3']
 """
 
+HOLD = [
+    {
+        "before": "user_command",
+        "id": "look",
+        "name": "Keep the container after a failure",
+        "file": {"path": "/usr/local/pai/run/hold", "content": ""},
+        "on_exit": [
+            {"name": "The container stays", "event": "failure", "hold": {"time": "1s", "container": "main"}}
+        ],
+    }
+]  # fmt: skip
+"""A change of the runtime playbook that needs no program in the image."""
+
 
 def options(**asked: Any) -> Options:
-    """Options with an image."""
+    """Options with an image; one value of a container or a command is for all templates."""
+    for name in ("container", "entrypoint"):
+        if name in asked and not isinstance(asked[name], dict):
+            asked[name] = {"": asked[name]}
     return Options(image=IMAGE, **asked)
 
 
 def injected(text: str, **asked: Any) -> str:
     """An injected manifest; fails on an error."""
     problems = Problems()
-    made = inject(Source("manifest.yaml", "job", text), options(**asked), problems)
+    (made,), _ = inject([Source("manifest.yaml", "job", text)], options(**asked), problems)
     assert not problems.errors, "\n".join(map(render, problems.errors))
     return made
+
+
+def summary(text: str, **asked: Any) -> list[str]:
+    """The summary of an injection."""
+    return inject([Source("manifest.yaml", "job", text)], options(**asked), Problems()).summary
 
 
 def refusals(text: str, **asked: Any) -> list[str]:
     """The errors and warnings of an injection, as people see them."""
     problems = Problems()
-    inject(Source("manifest.yaml", "job", text), options(**asked), problems)
+    inject([Source("manifest.yaml", "job", text)], options(**asked), problems)
     return [render(p) for p in problems]
 
 

@@ -11,10 +11,10 @@ from pairun.errors import Problems, Source
 from pairun.job.jobfile import read_job
 from pairun.job.jsyaml import JS
 from pairun.job.model import Job, Role
-from pairun.job.plugins import collect
+from pairun.job.planning import collect
 from pairun.module import Secret
 from pairun.playbook.document.reading import read_text
-from pairun.playbook.inputs import PluginUse
+from pairun.playbook.drafts import PluginUse
 
 CMD = "com.microsoft.pai.runtimeplugin.cmd"
 

@@ -326,7 +326,8 @@ def test_the_converted_file_is_the_same_job(document: dict[str, Any], indent: in
     Draft202012Validator(SCHEMA).validate(job.node.plain())
     again, later = read_job(read_text(Source("new.yaml", "job", job.text), JS))
     assert again is not None, list(map(render, later))
-    assert list(later) == []
+    # A key that looks like pairun's is reported in both.
+    assert [p for p in later if "in extras has no effect" not in p.message] == []
     assert facts(again) == facts(job)
     assert again.text == as_yaml(again.node.plain())
 

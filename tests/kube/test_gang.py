@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 
-from pairun.kube.gang import POD_NAME, GangPods, GangRole, IndexPart, gang_text, read_gang
+from pairun.kube.gang import (
+    GROUP_KEY,
+    POD_NAME,
+    RESTART_ATTEMPT,
+    GangPods,
+    GangRole,
+    IndexPart,
+    gang_text,
+    read_gang,
+)
 
 JOB_INDEX, COMPLETION = "jobset.sigs.k8s.io/job-index", "batch.kubernetes.io/job-completion-index"
 WORKERS = GangRole(
@@ -45,6 +55,29 @@ def test_a_number_of_two_labels() -> None:
 def test_others_are_not_of_the_gang(other: dict[str, Any]) -> None:
     """A Pod without a number, with one too high, of another role or of another job does not count."""
     assert GANG.place_of(other) is None
+
+
+def test_the_key_of_a_gang() -> None:
+    """A JobSet's restart is the attempt of one gang; other labels make it another gang."""
+    first, again = (GangPods(same={"job": "x", RESTART_ATTEMPT: n}, roles=()) for n in ("0", "1"))
+    assert (first.key, again.key) == (("job=x", 0), ("job=x", 1))
+    assert GANG.key == ("job=x", 0)
+    other = pod("l", **{JOB_INDEX: "0"})
+    other["metadata"]["labels"][RESTART_ATTEMPT] = "0"
+    assert attrs.evolve(again, roles=(LEADER,)).place_of(other) is None
+
+
+def test_workers_of_an_earlier_leader() -> None:
+    """A group of a LeaderWorkerSet with a number keeps its key: older workers are of another start."""
+    index = "leaderworkerset.sigs.k8s.io/worker-index"
+    pods = [
+        {"metadata": {"labels": {GROUP_KEY: "a", index: number}, "creationTimestamp": created}}
+        for number, created in (("0", "01:00"), ("1", "00:59"), ("1", "01:00"), ("2", "01:01"))
+    ]
+    group = attrs.evolve(GANG, same={GROUP_KEY: "a"})
+    assert group.of_last_start(pods) == [pods[0], *pods[2:]]
+    assert group.of_last_start(pods[1:]) == pods[1:]
+    assert GANG.of_last_start(pods) == pods
 
 
 def test_a_number_at_the_end_of_a_name() -> None:

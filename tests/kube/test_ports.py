@@ -32,7 +32,6 @@ def test_ports_of_the_old_form_are_counted_off() -> None:
 
 @given(st.uuids(), st.integers(1, 5), st.integers(0, 60000), st.integers(1, 5000))
 def test_ports_stay_in_their_range(uid: Any, count: int, first: int, width: int) -> None:
-    """Every port lies in the half-open range."""
     plan = PortPlan(port_annotation({"p": count}, (first, first + width)))
     assert plan.range == (first, first + width)
     assert all(first <= port < first + width for port in plan.of(str(uid), 0)["p"])
@@ -53,7 +52,6 @@ BAD_ANNOTATIONS = [
 
 @pytest.mark.parametrize("annotation", BAD_ANNOTATIONS)
 def test_an_annotation_that_makes_no_sense_is_named(annotation: str) -> None:
-    """The error names the annotation."""
     with pytest.raises(ValueError, match="port-scheduling-spec"):
         PortPlan(annotation)
 

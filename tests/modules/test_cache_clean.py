@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -122,3 +123,15 @@ def test_a_job_chooses_no_path(desk: Desk, change: str) -> None:
     root = desk.root({"playbooks/init.yaml": PLAYBOOK})
     assert not desk.problems(desk.job(), root)
     assert [p.id for p in desk.problems(desk.job(change), root)] == ["PR402"]
+
+
+def test_the_example_empties_the_caches_of_the_jobs_own_storages(desk: Desk) -> None:
+    """As OpenPAI's living fork does; no other folder of the node."""
+    root = pathlib.Path(__file__).parents[2] / "examples/blobfuse"
+    storages = "extras: {storages: [{name: blob-data}, {name: nfs}]}\n"
+    task = desk.task(desk.valid(desk.job(more=storages), root), "cache_clean")
+    assert task.args == {
+        "root": "/host-mnt",
+        "folders": ["blobfusecache-data", "blobfusecache-nfs"],
+    }
+    assert task.failure_policy == "ignore"

@@ -377,6 +377,7 @@ def test_retries_send_the_same_message(tmp_path: Path, server: Server) -> None:
     assert len({p.body["id"] for p in server.posted}) == 1
 
 
+@pytest.mark.slow
 def test_a_message_that_is_never_sent_is_ignored(tmp_path: Path, server: Server) -> None:
     """After the last attempt the task is ignored, and the command runs; ``tries`` counts attempts."""
     server.answers = [(503, {})]

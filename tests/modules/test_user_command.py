@@ -105,3 +105,22 @@ def test_pid1_reads_what_the_check_lets_pass(signals: dict[str, Any]) -> None:
 def _the_class() -> type[Module]:
     root = pathlib.Path(__file__).parents[2]
     return load_module("user_command", str(root / "modules" / "user_command.py"))
+
+
+@pytest.mark.parametrize(("compat", "code"), [("", 130), ("strict", 7)])
+def test_strict_ignores_sigint_and_sigquit(harness: Harness, compat: str, code: int) -> None:
+    """As OpenPAI's runtime, which starts the command in the background of a shell."""
+    inner = "bash -c 'kill -QUIT $$; exit 7'"
+    text = text_of(harness, script=f"kill -INT $$\n{inner}", compat=compat)
+    done = subprocess.run(["bash", "-s"], input=text.encode(), capture_output=True, check=False)
+    assert done.returncode == (code if compat else -signal.SIGINT)
+
+
+def test_an_error_names_the_line_of_the_users_script(
+    harness: Harness, tmp_path: pathlib.Path
+) -> None:
+    """Three lines precede the command; in OpenPAI's runtime they are 24."""
+    script = tmp_path / "user.sh"
+    script.write_text(text_of(harness, script="no-such-program"))
+    done = subprocess.run(["bash", script], capture_output=True, text=True, check=False)
+    assert "user.sh: line 4: no-such-program: command not found" in done.stderr

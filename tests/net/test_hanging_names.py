@@ -133,6 +133,7 @@ STOPS = {
 
 
 @pytest.mark.parametrize("name", ENDS)
+@pytest.mark.slow
 def test_it_ends_within_its_limit(tmp_path: Path, name: str) -> None:
     program, code, message = ENDS[name]
     status, output = end(start(tmp_path, program))

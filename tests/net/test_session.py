@@ -24,7 +24,7 @@ from pairun.base.processes import processes
 from pairun.host.context import HostContext
 from pairun.host.probeworld import ProbeContext
 from pairun.module import Fetched, Permanent, Secret, TimedOut, Transient
-from pairun.net.session import Deadline, Session, fetch
+from pairun.net.session import Deadline, Session, fetch, may_share_headers
 
 HIDDEN = "s3cret-value"
 
@@ -595,8 +595,6 @@ def test_over_tls(start: Start, tls: ssl.SSLContext, certificate: Path, tmp_path
 )
 def test_who_may_see_the_headers(url: str, to: str, same: bool) -> None:
     """The same scheme, host and port, or the same host by its default port with TLS."""
-    from pairun.host.download import may_share_headers
-
     assert may_share_headers(url, to) is same
 
 

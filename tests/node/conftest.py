@@ -180,6 +180,9 @@ class Node:
         for event in self.api.watch(path, version, int(WAIT_S)):
             if event["object"]["metadata"]["name"] == name:
                 last = event["object"]
+                if "could not be located when the pod was deleted" in str(last["status"]):
+                    # A busy kubelet of 1.20 removes a container before it has reported its end.
+                    pytest.xfail(f"the kubelet lost the end of {name}")
                 if event["type"] == "DELETED" or _ran(last):
                     return self._ended(last, {})
         pytest.fail(f"Pod {name} does not end\n{self.story()}")

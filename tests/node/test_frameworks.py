@@ -77,11 +77,10 @@ class Jobs:
         text = yaml.safe_dump(made, sort_keys=False)
         job, problems = read_job(read_text(Source("job", "job", text), JS), user="alice")
         assert job is not None, list(problems)
-        framework = make_framework(
-            job, framework_name=NAME, runtime_image=self.runtime_image, ports=PORTS
-        )
+        framework = make_framework(job, framework_name=NAME, ports=PORTS)
         framework["metadata"]["namespace"] = self.node.namespace
         for spec in pod_specs([framework]):
+            spec["initContainers"][0]["image"] = self.runtime_image
             give_folders(spec, self.node)
         self.node.apply(
             {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{NAME}-configcred"},
@@ -178,7 +177,7 @@ def test_gang(node: Node, jobs: Jobs) -> None:
     for (role, _), pod in pods.items():
         logs = jobs.logs(role, pod)
         assert "init phase: success" in (logs / "init.log").read_text()
-        assert "5 of 5 tasks have addresses" in (logs / "barrier.log").read_text()
+        assert "5 of 5 instances have addresses" in (logs / "barrier.log").read_text()
         assert "USER COMMAND END" in (logs / "runtime.log").read_text()
         if role == "worker":
             words = (logs / "user-all" / "current").read_text()

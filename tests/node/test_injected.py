@@ -127,7 +127,7 @@ def _of_leader_worker_set(name: str, spec: Object) -> Iterator[tuple[str, Object
     for group in range(spec["replicas"]):
         for index in range(template["size"]):
             labels = {
-                f"{prefix}/name": name, f"{prefix}/group-index": str(group),
+                f"{prefix}/name": name, f"{prefix}/group-key": f"key-{group}",
                 f"{prefix}/worker-index": str(index), f"{prefix}/template-revision-hash": "a",
             }  # fmt: skip
             own = f"{name}-{group}-{index}" if index else f"{name}-{group}"
@@ -146,7 +146,10 @@ def together(node: Node, ended: list[Ended], gang: int) -> None:
     for each in ended:
         assert each.code("pairun-init") == 0, each.story
         said = each.said["pairun-init"]
-        met = (f"{gang} of {gang} tasks have addresses", f"all {gang} tasks have found each other")
+        met = (
+            f"{gang} of {gang} instances have addresses",
+            f"all {gang} instances have found each other",
+        )
         assert any(line in said for line in met), each.story
     begins = [each.state("pairun-init")["startedAt"] for each in ended]
     starts = [each.state("pytorch")["startedAt"] for each in ended]
@@ -201,7 +204,7 @@ def test_a_stateful_set(node: Node, injected: Any, debian: str) -> None:
     node.running(*(f"web-{n}" for n in range(GANG)))
     for n in range(GANG):
         said = node.kubectl("logs", f"web-{n}", "-c", "pairun-init")
-        assert "all 3 tasks have found each other" in said, said
+        assert "all 3 instances have found each other" in said, said
 
 
 def test_a_job_set(node: Node, injected: Any, debian: str) -> None:
@@ -231,7 +234,7 @@ def test_a_pytorch_job(node: Node, injected: Any, debian: str) -> None:
         "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "pt"},
         "spec": {"pytorchReplicaSpecs": specs},
     }  # fmt: skip
-    made, *beside = injected(workload, "--barrier", "--key-secret", "none")
+    made, *beside = injected(workload, "--barrier", "--use", "Secret/none")
     node.apply(*beside)
     names = control(node, made)
     ended = {name: node.ended(name) for name in names}
@@ -292,7 +295,7 @@ def test_a_gang_that_restarts_in_place(node: Node, injected: Any, debian: str, k
     for each in ended:
         (status,) = each.pod["status"]["containerStatuses"]
         assert (each.code("pytorch"), status["restartCount"]) == (0, 1), each.story
-        assert "all 3 tasks run" in each.said["pytorch"], each.story
+        assert "all 3 instances run" in each.said["pytorch"], each.story
     ranks(node, ended[0], GANG, restart=0)
     ranks(node, ended[0], GANG, restart=1)
 
@@ -312,7 +315,9 @@ def test_the_variables_of_a_gang(node: Node, injected: Any, debian: str, kind: s
 SSH = """\
 set -e
 if [ "$RANK" = 0 ]; then
-  for n in 1 2; do ssh worker-$n 'echo "$(hostname) was reached" >> /data/reached'; done
+  for n in 1 2; do  # a kubelet may start the worker's container later than this one
+    until ssh worker-$n 'echo "$(hostname) was reached" >> /data/reached'; do sleep 0.2; done
+  done
   touch /data/over
 fi
 while [ ! -e /data/over ]; do sleep 0.2; done
@@ -323,7 +328,7 @@ def test_ssh_between_the_pods_of_a_group(node: Node, injected: Any, debian: str)
     """The leader of a LeaderWorkerSet reaches its workers by their names."""
     template = pod_template(debian, node, SSH)
     workload = workload_of("LeaderWorkerSet", template)
-    made, *beside = injected(workload, "--barrier", "--ssh", "--env", "torchrun")
+    made, *beside = injected(workload, "--barrier", "--env", "ssh", "--env", "torchrun")
     node.apply(*beside)
     for each in [node.ended(name) for name in control(node, made)]:
         assert each.code("pytorch") == 0, each.story

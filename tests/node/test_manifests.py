@@ -93,7 +93,7 @@ def test_pods(node: Node, make: Make) -> None:
     ended = {n: node.ended(f"gang-{n}") for n in ("chief-0", "worker-0", "worker-1")}
     for each in ended.values():
         assert (each.code("init"), each.code("app")) == (0, 0), each.story
-        assert "all 3 tasks have found each other" in each.log("barrier.log")
+        assert "all 3 instances have found each other" in each.log("barrier.log")
         assert "init phase: success" in each.log("init.log")
         assert "USER COMMAND END" in each.log("runtime.log")
         assert SECRET not in each.log("init.log")
@@ -165,7 +165,7 @@ def test_job(node: Node, make: Make, command: str, code: int) -> None:
     assert node.wait("the end of the Job", look) == ("Failed" if code else "Complete")
     ended = node.ended(next(iter(node.pods())))
     assert (ended.code("init"), ended.code("app")) == (0, code), ended.story
-    assert "1 of 1 tasks have addresses" in ended.log("barrier.log")
+    assert "1 of 1 instances have addresses" in ended.log("barrier.log")
     said = ended.log("user-all/current")
     assert said == ("trouble\n" if code else "done\n")
     assert ("message" in ended.state("app")) == bool(code)
@@ -184,7 +184,7 @@ def test_framework(node: Node, make: Make) -> None:
     assert status["attemptStatus"]["completionStatus"]["code"] == 0, node.story()
     (chief,) = status["attemptStatus"]["taskRoleStatuses"][0]["taskStatuses"]
     logs = next(node.logs.rglob(chief["attemptStatus"]["podUID"]))
-    assert "all 3 tasks have found each other" in (logs / "barrier.log").read_text()
+    assert "all 3 instances have found each other" in (logs / "barrier.log").read_text()
     assert len((logs / "user-all/current").read_text().splitlines()) == 2
 
 

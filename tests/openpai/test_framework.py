@@ -197,3 +197,14 @@ def test_playbooks_see_the_job_with_its_secrets_as_secrets() -> None:
     assert other["image"]["auth"]["password"] == Secret("in-plain-sight")
     assert "in-plain-sight" not in repr(other)
     assert other["role"]["ports"] == {"http": 2, "grpc": 1, "ssh": 1}
+
+
+def test_an_unknown_key_of_a_stored_job_is_a_warning() -> None:
+    """The cluster has accepted the job; the command line refuses the same file."""
+    source = Source("job.yaml", "job", f"{TEXT}jobColour: red\n")
+    job, problems = read_job(read_text(source, JS))
+    assert job is None
+    assert [p.id for p in problems.errors] == ["PR502"]
+    job, problems = read_job(read_text(source, JS), stored=True)
+    assert job is not None
+    assert [(p.id, p.severity) for p in problems] == [("PR502", "warning")]

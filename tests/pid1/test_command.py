@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 from typing import Any
@@ -30,6 +31,13 @@ def test_environment(volume: Any, start: Any) -> None:
     assert "<it's $HOME\nand more> yes " in text
     first, second = text.split("yes ")[1].split("\n")[0].split()
     assert first == second
+
+
+def test_programs_of_the_volume_come_last_in_path(volume: Any, start: Any) -> None:
+    volume.command('echo "<$PATH>"')
+    running = start(PATH=os.environ["PATH"])
+    assert running.end() == 0
+    assert running.got(f"<{os.environ['PATH']}:{volume.root}/bin>")
 
 
 def test_command_has_default_signals(volume: Any, start: Any) -> None:

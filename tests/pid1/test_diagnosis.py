@@ -16,8 +16,7 @@ import yaml
 from pairun.base.paths import STOP_NOTE
 from pairun.errors import Problems
 from pairun.playbook.content import open_content
-from pairun.playbook.readyrules import packed
-from pairun.playbook.rules import compiled
+from pairun.playbook.readyrules import made_rules, packed
 
 MISSING = "echo \"ModuleNotFoundError: No module named 'frobnicate'\" >&2; exit 1"
 
@@ -38,7 +37,7 @@ class Rules:
     def of(self, roots: list[str]) -> None:
         """Leave the rules of content roots."""
         problems = Problems()
-        data = compiled(open_content(roots, {}), problems)
+        data = made_rules(open_content(roots, {}), problems)
         assert list(problems) == []
         (self.volume.files / "diagnosis.json.z").write_bytes(packed(data))
 
@@ -113,6 +112,7 @@ def test_our_own_stop_is_known(volume: Any, start: Any, rules: Rules) -> None:
     assert rules.message["diagnosis"]["class"] == "terminated_sigterm"
 
 
+@pytest.mark.slow
 def test_ctrl_c_is_the_persons(volume: Any, start: Any, rules: Rules) -> None:
     """A SIGINT to PID 1, as `docker run` sends it for Ctrl-C, is no stop by the platform."""
     volume.command("trap 'exit 3' INT; echo ready; sleep 60 & wait")

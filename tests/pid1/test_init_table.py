@@ -142,7 +142,8 @@ def test_stopped_and_continued(
     running.line("ready")
     (child,) = _children(running.pid)
     running.signal(signal.SIGTSTP)
-    eventually(lambda: _stat(child)[0] == "T")
+    # dumb-init then sends itself SIGSTOP, which discards a SIGCONT that is pending: it must wait again
+    eventually(lambda: _stat(child)[0] == "T" and _stat(running.pid)[0] == "S")
     running.signal(signal.SIGCONT)
     running.line("got SIGCONT")
     running.signal(signal.SIGTERM)

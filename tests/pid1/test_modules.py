@@ -28,6 +28,9 @@ atexit.register(write)
 sys.exit(main(["runtime"]))
 """
 ROOMS = {"runtime", "base", "secrets", "errors", "diagnose", "volume", "cli"}
+OF_JOBS = {"gathering", "incident", "members", "reading", "writers", "podfindings"}
+"""Files of the diagnosis that read the logs of a whole job."""
+
 FOREIGN = {
     "attr", "attrs", "ssl", "http", "requests", "urllib3", "jinja2", "yaml", "jsonschema",
     "kubernetes", "socket", "email", "asyncio",
@@ -53,3 +56,12 @@ def test_pid_1_stands_on_its_own_rooms_and_the_standard_library(
     names = json.loads(listed.read_text())
     assert not {n.partition(".")[0] for n in names} & FOREIGN
     assert {n.split(".")[1] for n in names if n.startswith("pairun.")} <= ROOMS
+    assert not {n.removeprefix("pairun.diagnose.") for n in names} & OF_JOBS
+
+
+def test_the_process_of_tasks_starts_without_what_few_tasks_need() -> None:
+    """OpenSSL, sockets and tracebacks cost each Pod's start milliseconds."""
+    heavy = FOREIGN - {"attr", "attrs"} | {"hashlib", "traceback", "shlex", "tempfile"}
+    program = "import sys, pairun.cli.tasks; print(*sys.modules)"
+    listed = subprocess.check_output([sys.executable, "-c", program], text=True)
+    assert not set(listed.split()) & heavy

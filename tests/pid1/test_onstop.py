@@ -94,3 +94,28 @@ def test_an_exit_spec_does_not_hide_the_interruption(volume: Any, in_namespace: 
     running.line("ready")
     running.signal(signal.SIGTERM)
     assert running.end() == 143
+
+
+@pytest.mark.parametrize(
+    ("env", "code", "seen"), [(INTERRUPTED, 143, "1"), ({}, 0, "1"), (None, 0, "")]
+)
+def test_a_note_of_a_coming_retry(
+    volume: Any, in_namespace: Any, succeeded: dict[str, Any],
+    env: dict[str, str] | None, code: int, seen: str,
+) -> None:  # fmt: skip
+    """The journal, `on_stop` and the exit handlers hear of it, where the cluster asks for it."""
+    (volume.root / "logs" / "local").mkdir(parents=True)
+    note = volume.root / "run" / "note"
+    shown = 'echo "handlers see [${PAIRUN_RETRY_COMING-}]"'
+    volume.tasks(tasks=succeeded, handlers={"failed": False}, run={"handlers": shown})
+    # The command sees when PID 1 has seen it; without the setting it goes on at once.
+    journal = volume.root / "logs" / "local" / "journal.jsonl"
+    wait = f"until grep -q retry_coming {journal}; do sleep 0.1; done"
+    volume.command(f"touch {note}\n{wait if env is not None else ''}\n")
+    running = in_namespace(**({"PAIRUN_RETRY_NOTE": str(note)} | env if env is not None else {}))
+    assert running.end() == code
+    assert running.got(f"handlers see [{seen}]")
+    said = "ended with 0 and the platform will retry this instance: the exit code is 143"
+    assert (said in "\n".join(running.lines)) == (code == 143)
+    records = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert [r["file"] for r in records if r["type"] == "retry_coming"] == [str(note)] * bool(seen)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pairun.errors import render
-from pairun.playbook.policy_names import unknown_names
+from pairun.playbook.linting import unknown_names
 
 if TYPE_CHECKING:
     from tests.desk import Desk
@@ -94,7 +94,7 @@ def test_folders_under_another_path(desk: Desk, *, relative: bool) -> None:
 
 @pytest.mark.parametrize(
     ("description", "id_"),
-    [("name: hello\n", "PR205"), ("init-script: [a]\n", "PR204"), ("a: [\n", "PR101")],
+    [("init-script: [a]\n", "PR204"), ("a: [\n", "PR101")],
 )
 def test_a_description_that_is_wrong(desk: Desk, description: str, id_: str) -> None:
     """The error stands in the folder's own file."""
@@ -135,3 +135,12 @@ def test_a_folder_without_its_program(desk: Desk) -> None:
     patch = "init: [{patch: hello, retries: 1, timeout: 1m}]"
     policy = desk.root({"playbooks/policy.yaml": desk.all_open}, "policy")
     assert [p.id for p in desk.problems(desk.job(patch, plugins=USE), root, policy)] == ["PR108"]
+
+
+@pytest.mark.parametrize("description", ["name: hello\n", "{}\n"])
+def test_a_folder_without_a_program_does_nothing(desk: Desk, description: str) -> None:
+    root = desk.root({"plugins/hello/desc.yaml": description})
+    (said,) = warnings(desk, root)
+    assert "PR912" in said
+    assert "the plugin does nothing: no init-script" in said
+    assert "hello" not in desk.order(desk.valid(desk.job(plugins=USE), root), "init")

@@ -152,6 +152,7 @@ ATTEMPTS: list[Row] = [
     ("patch under no policy", NOTHING, "init: [{patch: git_clone, retries: 1}]", "PR402 no task may be patched", {}),
     ("insert under no policy", NOTHING, "runtime: [{append: , id: x, name: X, cmd: {argv: [x]}}]", "PR402 into runtime: none", {}),
     ("hold within the bound", HOLD, HOLDS.replace("TIME", "30m"), "", {"x.on_exit.0.args.time": "30m"}),
+    ("two holds within the bound", HOLD, HOLDS.replace("TIME}}", "30m}}, {name: I, event: failure, hold: {time: 30m}}"), "", {"x.on_exit.1.args.time": "30m"}),
     ("hold beyond the bound", HOLD, HOLDS.replace("TIME", "31m"), "PR402 at most 30m", {}),
     ("hold for what is not known", HOLD, HOLDS.replace("TIME", "'{{ results.x.message }}'"), "PR402 known before the run", {}),
     ("hold where a variable is beyond", HOLD, "vars: {t: 2h}\n" + HOLDS.replace("TIME", "'{{ t }}'"), "PR402 at most 30m", {}),

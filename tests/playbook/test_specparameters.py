@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pairun.errors import Problem, Problems, Source
 from pairun.playbook.document.reading import node_of, read_text
-from pairun.playbook.specparameters import check_parameters
+from pairun.playbook.linting import check_parameters
 
 HEAD = "summary: S\nparameters:\n  type: object\n  properties: {name: {type: string}, size: {}}\n"
 

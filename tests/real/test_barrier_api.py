@@ -344,7 +344,7 @@ def _waiting_in_vain(pod: Pod, *tasks: Object, **attempt: Any) -> tuple[int, str
     return pod.run()
 
 
-@way("a task has no Pod")
+@way("an instance has no Pod")
 def _(pod: Pod) -> tuple[int, str]:
     nobody = {"podUID": None, "podName": None, "podIP": None, "podHostIP": None}
     return _waiting_in_vain(pod, pod.task(0, **nobody), pod.task(1))
@@ -355,7 +355,7 @@ def _peer_is(pod: Pod, status: Object) -> tuple[int, str]:
     return _waiting_in_vain(pod, pod.task(0, podIP=None), pod.task(1))
 
 
-@way("a task is not scheduled")
+@way("an instance is not scheduled")
 def _(pod: Pod) -> tuple[int, str]:
     message = "0/3 nodes are available: 3 Insufficient cpu."
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
@@ -375,7 +375,7 @@ def _(pod: Pod) -> tuple[int, str]:
     return _peer_is(pod, {"containerStatuses": [_container("app", waiting=waiting)]})
 
 
-@way("a task's own init failed")
+@way("an instance's own init failed")
 def _(pod: Pod) -> tuple[int, str]:
     return _peer_is(
         pod, {"initContainerStatuses": [_container("init", terminated={"exitCode": 254})]}
@@ -413,7 +413,7 @@ def _(pod: Pod) -> tuple[int, str]:
 def _(pod: Pod) -> tuple[int, str]:
     pod.create(pod.task(1))
     pod.start()
-    pod.said("1 of 2 tasks")
+    pod.said("1 of 2 instances")
     pod.api.delete(pod.path)
     return pod.end()
 
@@ -425,7 +425,7 @@ def _(pod: Pod) -> tuple[int, str]:
     return pod.run()
 
 
-@way("a task that the job no longer wants")
+@way("an instance that the job no longer wants")
 def _(pod: Pod) -> tuple[int, str]:
     pod.framework["spec"]["taskRoles"][0]["taskNumber"] = 1
     pod.create(pod.task(0), pod.task(1))
@@ -516,7 +516,7 @@ def _(pod: Pod) -> tuple[int, str]:
     pod.allow("frameworks", "get")
     pod.create(pod.task(1))
     pod.start()
-    pod.said("1 of 2 tasks")
+    pod.said("1 of 2 instances")
     relay.down()
     return pod.end()
 
@@ -526,7 +526,7 @@ def _(pod: Pod) -> tuple[int, str]:
     relay = _relayed(pod)
     pod.create(pod.task(1))
     pod.start()
-    said = pod.said("1 of 2 tasks")
+    said = pod.said("1 of 2 instances")
     relay.down()
     said += pod.said("retrying")
     pod.complete()
@@ -569,8 +569,8 @@ def _(pod: Pod) -> tuple[int, str]:
 
 
 def _rows() -> dict[str, tuple[str, int]]:
-    """What, and the last word and the code that docs/barrier.md promises."""
-    text = (ROOT / "docs/barrier.md").read_text()
+    """What, and the last word and the code that docs/gang.md promises."""
+    text = (ROOT / "docs/gang.md").read_text()
     rows = re.findall(r"^\| ([^|]+) \| `([^`]+)` \| (\d+) \|$", text, re.MULTILINE)
     return {what: (word, int(code)) for what, word, code in rows}
 
@@ -631,7 +631,7 @@ def test_what_a_gang_leaves(pod: Pod) -> None:
     assert injected.stdout.split() == ["10.0.0.1,10.0.0.2", "10.0.0.1:80,10.0.0.2:80"]
     assert os.access(pod.volume / "injector.sh", os.X_OK)
     log = (pod.volume / "logs" / pod.uid / "barrier.log").read_text()
-    assert log.endswith("2 of 2 tasks have addresses\n")
+    assert log.endswith("2 of 2 instances have addresses\n")
     environment = (pod.volume / "runtime.d/runtime_env.sh").read_text()
     assert "export PAI_HOST_IP_worker_0='10.0.0.1'" in environment
     assert "export PAI_CONTAINER_HOST_IP='10.0.0.2'" in environment
@@ -657,11 +657,11 @@ def test_a_gang_that_grows(pod: Pod) -> None:
     """The spec that counts is the one of the last look."""
     pod.create(pod.task(0, podIP=None), pod.task(1))
     pod.start()
-    said = pod.said("1 of 2 tasks")
+    said = pod.said("1 of 2 instances")
     roles = pod.framework["spec"]["taskRoles"]
     roles[0]["taskNumber"] = 3
     pod.api.merge(pod.path, {"spec": {"taskRoles": roles}})
-    said += pod.said("1 of 3 tasks")
+    said += pod.said("1 of 3 instances")
     tasks = [pod.task(i) for i in range(3)]
     status = {"attemptStatus": {"taskRoleStatuses": [{"name": "worker", "taskStatuses": tasks}]}}
     pod.api.merge(pod.path, {"status": status})
@@ -674,7 +674,7 @@ def test_alone_a_task_waits_for_itself(pod: Pod) -> None:
     pod.env["GANG_ALLOCATION"] = "false"
     pod.create(pod.task(0, podUID=None, podIP=None, podHostIP=None), pod.task(1, podHostIP=None))
     pod.start()
-    said = pod.said("0 of 1 tasks")
+    said = pod.said("0 of 1 instances")
     status = {"attemptStatus": {"taskRoleStatuses": [{"name": "worker", "taskStatuses": [
         pod.task(0, podUID=None, podIP=None, podHostIP=None), pod.task(1)]}]}}  # fmt: skip
     pod.api.merge(pod.path, {"status": status})
@@ -720,7 +720,7 @@ def test_pods_find_each_other(pods: Pod) -> None:
     pods.peer({"podIP": "10.0.0.7"}, {**_labels(pods, 0), "pairun/job": "other"}, f"{pods.name}-o")
     pods.peer({"podIP": "10.0.0.8", "phase": "Failed"}, _labels(pods, 0))
     pods.start()
-    said = pods.said("1 of 2 tasks")
+    said = pods.said("1 of 2 instances")
     pods.peer({"podIP": "10.0.0.9"}, _labels(pods, 0), f"{pods.name}-again")
     code, rest = pods.end()
     assert code == 0, said + rest
@@ -748,7 +748,7 @@ def test_pods_that_must_have_ended_their_init(pods: Pod) -> None:
     running = {"podIP": "10.0.0.1", "initContainerStatuses": [_container("init", running={})]}
     pods.peer(running, _labels(pods, 0))
     pods.start()
-    said = pods.said("1 of 2 tasks")
+    said = pods.said("1 of 2 instances")
     ended = [_container("init", terminated={"exitCode": 0})]
     path = f"/api/v1/namespaces/{pods.namespace}/pods/{pods.name}-worker-0/status"
     pods.api.merge(path, {"status": {"initContainerStatuses": ended}})
@@ -766,7 +766,7 @@ def test_pods_whose_port_must_answer(pods: Pod) -> None:
     plan = PortPlan(template["annotations"][PORT_ANNOTATION])
     number = plan.of(peer["metadata"]["uid"], 0)["http"][0]
     pods.start()
-    said = pods.said("1 of 2 tasks")
+    said = pods.said("1 of 2 instances")
     with socket.create_server(("127.0.0.1", number)):
         code, rest = pods.end()
     assert code == 0, said + rest

@@ -1,4 +1,4 @@
-"""Many whole ``pairun init`` at a real API server; `benchmarks.barrier_cluster` measures the same."""
+"""Many whole ``pairun init`` at a real API server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from benchmarks.barrier_cluster import Gang, Server
+from tests.real.gangs import Gang, Server
 
 TASKS = 20
 
@@ -33,7 +33,7 @@ def test_a_gang_is_released(
     with Gang(Server(api_server), way, TASKS, tmp_path) as gang:
         gang.start_all_but_one()
         gang.start_last()
-        gang.released()
+        gang.wait_until_released()
         rosters = [pod.roster() for pod in gang.pods]
         everybody = [("worker", pod.index, pod.uid, pod.address) for pod in gang.pods]
         assert rosters == [everybody] * TASKS

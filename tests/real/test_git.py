@@ -182,7 +182,8 @@ def test_a_burst_on_a_server_that_limits(
         assert "the git server limits requests" in wait["because"]
         assert "the server requests a wait of 3s" in wait["because"]
         assert wait["seconds"] >= 3
-    assert len({w["seconds"] for w in waits}) == len(waits)
+    # In milliseconds, two random waits may be equal.
+    assert len({w["seconds"] for w in waits}) > len(waits) / 2
 
 
 def test_a_repository_that_moves_between_attempts(

@@ -78,6 +78,8 @@ def workload_of(engine: Engine, name: str, pod: dict[str, Any]) -> Object | None
 def taken_by(engine: Engine, name: str) -> bool:
     """Whether an engine, on this server, has a setting at all."""
     expected = IN_WORKLOAD.get(name, {}).get(engine)
+    if (engine, name) == ("framework", "restricted"):
+        return False
     return not isinstance(expected, str) and not (engine == "job" and name in NEWER)
 
 

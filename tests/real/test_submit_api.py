@@ -23,8 +23,9 @@ import pytest
 
 from pairun.cli.examples import EXAMPLES
 from pairun.engines.kubernetes.cluster import Cluster
-from pairun.engines.kubernetes.kubeconfig import POD_ACCOUNT, Access, connect
-from pairun.engines.kubernetes.podstates import DELETED
+from pairun.engines.kubernetes.kubeconfig import Access, connect
+from pairun.kube.podstates import DELETED
+from pairun.kube.tokenvolume import CREDENTIALS
 from pairun.secrets.vault import Vault
 from tests.desk import JOB as JOB_TEXT
 
@@ -319,7 +320,7 @@ def test_a_pod_without_a_kubeconfig(place: Place) -> None:
 
     def run() -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["unshare", "--mount", "sh", "-ec", mounted, POD_ACCOUNT, str(secrets),
+            ["unshare", "--mount", "sh", "-ec", mounted, CREDENTIALS, str(secrets),
              sys.executable, "-m", "pairun", *submit],
             capture_output=True, text=True, timeout=60, cwd=place.tmp, env=env,
         )  # fmt: skip

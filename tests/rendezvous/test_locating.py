@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from pairun.kube.ports import rendezvous_port
 from pairun.net.apiserver import ApiServer
 from pairun.rendezvous.locating import LeaderEnded, LeaderPod, NotAllowed
+from tests.fakeapi import Answer, Fake
 
 FOUND = ("10.1.2.3", rendezvous_port("uid-1"))
 
@@ -26,7 +24,7 @@ def pod(**status: Any) -> dict[str, Any]:
 READY = pod(podIP="10.1.2.3")
 
 
-class FakeApi(http.server.ThreadingHTTPServer):
+class FakeApi:
     """Answers with what it is given, in order, and keeps what it was asked."""
 
     def __init__(self) -> None:
@@ -34,51 +32,28 @@ class FakeApi(http.server.ThreadingHTTPServer):
         self.events: list[Any] = []
         self.watch_status = 200
         self.asked: list[tuple[str, dict[str, str]]] = []
-        super().__init__(("127.0.0.1", 0), Handler)
+        self.fake = Fake(self._answer)
 
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    """One question."""
-
-    server: FakeApi
-
-    def do_GET(self) -> None:
-        url = urlsplit(self.path)
-        query = {k: v[0] for k, v in parse_qs(url.query).items()}
-        self.server.asked.append((url.path, query))
-        if "watch" in query:
-            lines = [json.dumps(e) for e in self.server.events]
-            self._say(self.server.watch_status, "\n".join(lines).encode() or b"{}")
-        else:
-            status, content = self.server.answers.pop(0)
-            data = content if isinstance(content, bytes) else json.dumps(content).encode()
-            self._say(status, data)
-
-    def _say(self, status: int, data: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *args: Any) -> None:
-        """Say nothing."""
+    def _answer(self, _: str, path: str, query: dict[str, str], __: Any) -> Answer:
+        self.asked.append((path, query))
+        if "watch" not in query:
+            return self.answers.pop(0)
+        lines = "\n".join(json.dumps(event) for event in self.events)
+        return self.watch_status, lines.encode() or b"{}"
 
 
 @pytest.fixture
 def api() -> Iterator[FakeApi]:
     """An API server."""
-    with FakeApi() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+    made = FakeApi()
+    yield made
+    made.fake.close()
 
 
 @pytest.fixture
 def search(api: FakeApi) -> Iterator[Callable[..., LeaderPod]]:
     """Make what finds the leader."""
-    client = ApiServer(f"http://127.0.0.1:{api.server_port}")
+    client = ApiServer(api.fake.url)
 
     def make(**how: Any) -> LeaderPod:
         return LeaderPod(client, "ns", **(how or {"name": "job-worker-0"}))

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import base64
-import http.server
-import json
 import pathlib
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,6 +16,7 @@ from pairun.rendezvous.otherpods import OtherPods
 from pairun.rendezvous.peers import JobPeers, peers_of
 from pairun.rendezvous.place import Place, write_place
 from pairun.rendezvous.roster import Gang
+from tests.fakeapi import Answer, Fake, status
 from tests.rendezvous.conftest import JOB, KEY, Gathering
 
 FRAMEWORK = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/ns/frameworks/job"
@@ -45,31 +43,21 @@ def cluster() -> Iterator[Callable[..., OtherPods]]:
     """An API server with these objects, asked from a Pod of a Framework or of another engine."""
     objects: dict[str, Any] = {}
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            found = objects.get(self.path.partition("?")[0])
-            missing = {"kind": "Status", "reason": "NotFound"}
-            data = json.dumps(found if found is not None else missing).encode()
-            self.send_response(200 if found is not None else 404)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+    def answer(_: str, path: str, *__: Any) -> Answer:
+        found = objects.get(path)
+        return status(404, "NotFound") if found is None else (200, found)
 
-        def log_message(self, *args: object) -> None:
-            """Say nothing."""
+    fake = Fake(answer)
+    client = ApiServer(fake.url)
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        client = ApiServer(f"http://127.0.0.1:{server.server_port}")
+    def make(content: dict[str, Any], barrier: str = "framework") -> OtherPods:
+        objects.update(content)
+        env = {"FC_FRAMEWORK_NAMESPACE": "ns", "FC_FRAMEWORK_NAME": "job"}
+        return OtherPods({**env, "PAIRUN_BARRIER": barrier}, client)
 
-        def make(content: dict[str, Any], barrier: str = "framework") -> OtherPods:
-            objects.update(content)
-            env = {"FC_FRAMEWORK_NAMESPACE": "ns", "FC_FRAMEWORK_NAME": "job"}
-            return OtherPods({**env, "PAIRUN_BARRIER": barrier}, client)
-
-        yield make
-        client.close()
-        server.shutdown()
+    yield make
+    client.close()
+    fake.close()
 
 
 @pytest.mark.parametrize(

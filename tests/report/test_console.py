@@ -20,7 +20,7 @@ def test_a_task_without_a_name_shows_its_id(name: str, shown: str) -> None:
             "of": 1, "seconds": 0.02, "message": "",
         }
     )  # fmt: skip
-    assert out.getvalue() == f"changed  {shown} (20ms)\n"
+    assert out.getvalue() == f"changed  {shown} (20 ms)\n"
 
 
 def test_a_task_that_its_condition_skips_has_one_short_line() -> None:

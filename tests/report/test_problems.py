@@ -22,7 +22,6 @@ def concealing() -> Problem:
 
 
 def test_a_concealed_text_is_in_no_problem() -> None:
-    """A problem in a text shows neither its line nor the words that the text conceals."""
     out = io.StringIO()
     print_problems([concealing()], Vault(), out)
     assert WORD not in out.getvalue()
@@ -37,7 +36,6 @@ def test_a_concealed_text_is_in_no_json() -> None:
 
 
 def test_a_place_beside_the_first_conceals_too() -> None:
-    """What any of the places of a problem conceals is masked in all of it."""
     first = concealing()
     assert first.place is not None
     moved = first._replace(place=None, also=(("first", first.place),))

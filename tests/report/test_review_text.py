@@ -41,7 +41,7 @@ def test_a_task_without_a_name_leaves_no_blanks() -> None:
     """Its id stands alone, or before its origin."""
     out = io.StringIO()
     text = ReviewText(out, Vault())
-    text._head("    ", ("~", "yellow"), "a_task_with_a_long_id", "")
-    text._head("    ", ("~", "yellow"), "link", "", "job: x.yaml:3:5")
+    text.head("    ", ("~", "yellow"), "a_task_with_a_long_id", "")
+    text.head("    ", ("~", "yellow"), "link", "", "job: x.yaml:3:5")
     lines = out.getvalue().splitlines()
     assert lines == ["    ~ a_task_with_a_long_id", f"    ~ {'link':18} (job: x.yaml:3:5)"]

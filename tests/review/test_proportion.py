@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import os
-import sys
-from types import FrameType
 
 import pytest
 
@@ -12,6 +11,7 @@ from benchmarks.proportion import DIMENSIONS, EXPONENT, review, text_of
 from pairun.playbook.content import open_content
 from pairun.playbook.effective import Layers
 from pairun.secrets import shapes
+from tests.calls import calls_of
 
 
 @pytest.fixture(scope="module")
@@ -21,23 +21,6 @@ def layers() -> Layers:
     for make in DIMENSIONS.values():
         review(text_of(make(2)), layers)
     return layers
-
-
-def _calls(text: bytes, layers: Layers) -> int:
-    """How many functions a review calls, those of C included."""
-    calls = 0
-
-    def count(_frame: FrameType, event: str, _arg: object) -> None:
-        nonlocal calls
-        calls += event in {"call", "c_call"}
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        review(text, layers)
-    finally:
-        sys.setprofile(before)
-    return calls
 
 
 def test_the_text_of_a_job_is_split_once(layers: Layers, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,6 +43,7 @@ def test_the_text_of_a_job_is_split_once(layers: Layers, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_twice_as_many_take_twice_the_work(layers: Layers, dimension: str) -> None:
     make = DIMENSIONS[dimension]
-    some, more, most = (_calls(text_of(make(n)), layers) for n in (40, 80, 160))
+    texts = [text_of(make(n)) for n in (40, 80, 160)]
+    some, more, most = (calls_of(functools.partial(review, text, layers)) for text in texts)
     # Of two differences, what every review costs is no part.
     assert most - more <= 2**EXPONENT * (more - some)

@@ -12,8 +12,7 @@ import pytest
 from pairun.errors import Place, Problem, Source
 from pairun.job.scripts import Script, node_lines
 from pairun.playbook.document.reading import Node, read_text
-from pairun.review.shellscripts import Checked, scripts_of_file, scripts_of_plan
-from pairun.review.shellsyntax import ShellSyntax
+from pairun.review.shellsyntax import Checked, ShellSyntax, scripts_of_file, scripts_of_plan
 
 if TYPE_CHECKING:
     from tests.desk import Desk

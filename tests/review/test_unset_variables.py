@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pairun.errors import Problem
-from pairun.review.jobreview import JobReview
-from pairun.review.podreview import review_pod
-from pairun.review.settings import NO_SETTINGS
-from pairun.review.shellscripts import scripts_of_plan
-from pairun.review.shellsyntax import ShellSyntax
+from pairun.review.jobreview import NO_SETTINGS, JobReview, review_pod
+from pairun.review.shellsyntax import ShellSyntax, scripts_of_plan
 from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:

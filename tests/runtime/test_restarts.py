@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pairun.runtime.restarts import count_restart
+from pairun.runtime.main import count_restart
 from pairun.volume.door import Door
 
 

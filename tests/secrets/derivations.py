@@ -1,16 +1,24 @@
-"""What programs make of secrets: trimmed, split, joined, and in every form; and what shows of it."""
+"""What programs make of secrets: trimmed, split, joined, and encoded; and what shows of it.
+
+docs/security.md shows these encodings of `EXAMPLE`.
+"""
 
 from __future__ import annotations
 
 import base64
+import codecs
 import html
 import json
 import pathlib
+import quopri
 import re
 import shlex
 import xml.sax.saxutils
+import zlib
 from collections.abc import Callable, Iterator
 from urllib.parse import quote, quote_plus
+
+import yaml
 
 from pairun.secrets.forms import MIN_BYTES
 
@@ -63,27 +71,49 @@ def _lower(text: str) -> str:
     return "%".join([parts[0], *(p[:2].lower() + p[2:] for p in parts[1:])])
 
 
+def _yaml(text: str, *, any_alphabet: bool) -> str:
+    written = yaml.dump(text, default_style='"', width=10**9, allow_unicode=any_alphabet)
+    return written.removesuffix("\n")[1:-1]
+
+
+def _escaped(text: str, written: str) -> str:
+    return "".join(written % byte for byte in text.encode())
+
+
+EXAMPLE = 'it\'s "é"'
+
 QUOTED: dict[str, Callable[[str], str]] = {
     "raw": str,
-    "json": lambda s: json.dumps(s)[1:-1],
-    "json, readable": lambda s: json.dumps(s, ensure_ascii=False)[1:-1],
-    "url": lambda s: quote(s, safe=""),
-    "url, slashes": quote,
-    "url, form": quote_plus,
-    "url, lower": lambda s: _lower(quote(s, safe="")),
+    "JSON": lambda s: json.dumps(s)[1:-1],
+    "JSON, capital digits": lambda s: re.sub(
+        r"(\\u)(\w{4})", lambda m: m[1] + m[2].upper(), json.dumps(s)[1:-1]
+    ),
+    "JSON, any alphabet": lambda s: json.dumps(s, ensure_ascii=False)[1:-1],
+    "YAML, double quotes": lambda s: _yaml(s, any_alphabet=False),
+    "YAML, double quotes, any alphabet": lambda s: _yaml(s, any_alphabet=True),
+    "YAML, single quotes": lambda s: s.replace("'", "''"),
+    "CSV": lambda s: s.replace('"', '""'),
+    "URL": lambda s: quote(s, safe=""),
+    "URL, slashes": quote,
+    "URL, form": quote_plus,
+    "URL, small digits": lambda s: _lower(quote(s, safe="")),
     "shell, single quotes": lambda s: s.replace("'", "'\\''"),
-    "shell, shlex": lambda s: shlex.quote(s + " ")[1:-2],
+    "shell, Python's shlex": lambda s: shlex.quote(s + " ")[1:-2],
     "shell, double quotes": lambda s: re.sub(r'([\\"$`])', r"\\\1", s),
-    "python": lambda s: _inner(repr(s)),
-    "python, ascii": lambda s: _inner(ascii(s)),
-    "python, bytes": lambda s: _inner(repr(s.encode())[1:]),
-    "python, in a text with both quotes": lambda s: repr("'\"" + s)[4:-1],
-    "html": html.escape,
-    "html, no quotes": lambda s: html.escape(s, quote=False),
-    "html, ascii": lambda s: html.escape(s).encode("ascii", "xmlcharrefreplace").decode(),
-    "xml": lambda s: xml.sax.saxutils.escape(s, {'"': "&quot;", "'": "&apos;"}),
+    "Python": lambda s: _inner(repr(s)),
+    "Python, ASCII": lambda s: _inner(ascii(s)),
+    "Python, bytes": lambda s: _inner(repr(s.encode())[1:]),
+    "Python, in a text with both quotes": lambda s: repr("'\"" + s)[4:-1],
+    "regular expression": re.escape,
+    "HTML": html.escape,
+    "HTML, no quotes": lambda s: html.escape(s, quote=False),
+    "HTML, ASCII": lambda s: html.escape(s).encode("ascii", "xmlcharrefreplace").decode(),
+    "XML": lambda s: xml.sax.saxutils.escape(s, {'"': "&quot;", "'": "&apos;"}),
 }
 """How programs quote a text."""
+
+OUTER = ("JSON", "JSON, any alphabet", "shell, single quotes", "shell, double quotes", "Python", "HTML", "URL")  # fmt: skip
+"""What a quoted text may be quoted for once more."""
 
 
 def _base64(text: str, before: bytes = b"") -> str:
@@ -96,15 +126,40 @@ def _wrapped(text: str, width: int, indent: str = "") -> str:
 
 WRITTEN: dict[str, Callable[[str], str]] = {
     **QUOTED,
+    "JSON within JSON": lambda s: json.dumps(json.dumps(s)[1:-1])[1:-1],
     "base64": _base64,
-    "base64 for addresses": lambda s: base64.urlsafe_b64encode(s.encode()).decode(),
-    "base64 behind a name": lambda s: _base64(s, b"user:"),
+    "base64 for URLs": lambda s: base64.urlsafe_b64encode(s.encode()).decode(),
+    "base64 after a name": lambda s: _base64(s, b"user:"),
     "base64 in lines": lambda s: _wrapped(_base64(s), 16),
-    "base64, indented": lambda s: _wrapped(_base64(s), 20, "    "),
+    "base64 in indented lines": lambda s: _wrapped(_base64(s), 20, "    "),
     "hexadecimal": lambda s: s.encode().hex(),
-    "hexadecimal, upper": lambda s: s.encode().hex().upper(),
+    "hexadecimal, capital digits": lambda s: s.encode().hex().upper(),
+    "hexadecimal, spaces": lambda s: s.encode().hex(" "),
+    "hexadecimal, colons": lambda s: s.encode().hex(":").upper(),
+    "`%` for every byte": lambda s: _escaped(s, "%%%02X"),
+    r"`\x` for every byte": lambda s: _escaped(s, r"\x%02x"),
 }
 """How programs write a text."""
+
+EXCLUDED: dict[str, Callable[[str], str]] = {
+    "JSON within JSON within JSON": lambda s: json.dumps(json.dumps(json.dumps(s)[1:-1])[1:-1])[
+        1:-1
+    ],
+    "base64 twice": lambda s: _base64(_base64(s)),
+    "base32": lambda s: base64.b32encode(s.encode()).decode(),
+    "base85": lambda s: base64.b85encode(s.encode()).decode(),
+    "hexadecimal, two bytes each": lambda s: s.encode().hex(" ", -2),
+    "decimal bytes": lambda s: str([*s.encode()]),
+    "octal for every byte": lambda s: _escaped(s, r"\%03o"),
+    "a code for every character": lambda s: "".join(f"&#{ord(c)};" for c in s),
+    "quoted-printable": lambda s: quopri.encodestring(s.encode(), quotetabs=True).decode(),
+    "reversed": lambda s: s[::-1],
+    "other letters": lambda s: codecs.encode(s, "rot13"),
+    "UTF-16": "\0".join,
+    "the first half": lambda s: s[: len(s) // 2],
+    "compressed or encrypted": lambda s: zlib.compress(s.encode()).decode("latin-1"),
+}
+"""How programs may write a text so that no sink masks it."""
 
 SHELL = r"""
 say() { printf '%s\n' "$1"; }  # echo decodes backslashes

@@ -1,8 +1,10 @@
-"""What programs make of a secret by trimming, splitting and joining is masked like the secret."""
+"""What programs make of a secret by trimming, splitting, joining and encoding is masked like it."""
 
 from __future__ import annotations
 
+import itertools
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -11,9 +13,18 @@ from hypothesis import strategies as st
 from pairun.secrets.forms import MASK, MAX_JOINED, MIN_BYTES, forms_of
 from pairun.secrets.vault import Vault
 from tests.effort import cases
-from tests.secrets.derivations import TRANSFORMATIONS, VALUES, WRITTEN, shown_of
+from tests.secrets.derivations import (
+    EXAMPLE,
+    EXCLUDED,
+    OUTER,
+    QUOTED,
+    TRANSFORMATIONS,
+    VALUES,
+    WRITTEN,
+    shown_of,
+)
 
-pytestmark = pytest.mark.usefixtures("scanner")
+PAGE = Path(__file__).parents[2] / "docs" / "security.md"
 
 
 @pytest.mark.parametrize("form", WRITTEN)
@@ -28,6 +39,39 @@ def test_every_transformation_is_masked_in_every_form(form: str) -> None:
                 assert shown_of(masked) == [], (name, value, masked)
                 if form == "raw":
                     assert re.sub(r"[\s,]|\*{6}", "", masked) == "ab", (name, value)
+
+
+@pytest.mark.parametrize("outer", OUTER)
+def test_what_is_quoted_twice_is_masked(outer: str) -> None:
+    """A quoted text within JSON, a shell's quotes, Python, HTML or a URL."""
+    values = [EXAMPLE, *(text for value in VALUES for text in TRANSFORMATIONS["splitlines"](value))]
+    for value, (inner, quote) in itertools.product(values, QUOTED.items()):
+        written = WRITTEN[outer](quote(value))
+        masked = Vault([value]).data(f"a {written} b".encode())
+        assert masked == f"a {MASK} b".encode(), (inner, masked)
+
+
+ROWS = re.findall(r"^\| (.+?) \| (?:`` (.+?) `` )?\| (yes|no) \|$", PAGE.read_text(), re.MULTILINE)
+
+
+def test_the_page_lists_every_encoding() -> None:
+    """What is masked, and what is not."""
+    listed = {name: masked for name, _, masked in ROWS}
+    assert listed == {**dict.fromkeys(WRITTEN, "yes"), **dict.fromkeys(EXCLUDED, "no")}
+
+
+@pytest.mark.parametrize(("name", "shown", "masked"), ROWS)
+def test_an_encoding_of_the_page(name: str, shown: str, masked: str) -> None:
+    """The page promises no more than is true, and no less."""
+    written = {**WRITTEN, **EXCLUDED}[name](EXAMPLE)
+    assert shown in ("", written)
+    out = Vault([EXAMPLE]).text(f"a {written} b")
+    if masked == "no":
+        assert MASK not in out
+    elif "base64" in name:  # its ends depend on what is around it
+        assert MASK in out
+    else:
+        assert out == f"a {MASK} b"
 
 
 TEXTS = st.text(st.sampled_from("abXY09'\"\\<&é \t\n\r"), min_size=MIN_BYTES, max_size=40)

@@ -134,6 +134,8 @@ def test_an_endless_word_is_read_once() -> None:
         ("python train.py --password=one --epochs=3 -DKEY=v", {"one"}),
         ("password=\nnext", set()),
         ("echo no secret here; x=1", set()),
+        ("max_token=2048 --max-new-token=64 password=2048", {"2048"}),
+        ("config: max_token=2048", set()),
     ],
 )
 def test_secrets_of_a_script(script: str, secrets: set[str]) -> None:

@@ -284,6 +284,7 @@ VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_value_replaced_by_every_other() -> None:
     """With any one value replaced or removed, it is a plan or refused with PR702, never a crash."""
     count = len(spots(json.loads(GOOD)))

@@ -1,7 +1,6 @@
-"""Facts about a Kubernetes Pod: why it or its container ended, and why it does not start.
+"""Facts about a Kubernetes Pod, also in a log: why it or its container ended, and why it does not start.
 
-Formats: ``kubectl get pod`` (YAML and JSON; the table: `podrows`) and ``kubectl describe pod``. The reasons are
-those of the kubelet, the scheduler and the controllers
+The reasons are those of the kubelet, the scheduler and the controllers
 (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/, kubelet/events/event.go).
 """
 
@@ -10,18 +9,52 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from pairun.diagnose.facts.events import OTHER_NODE, is_over, why_no_node
-from pairun.diagnose.facts.fact import (
+from pairun.diagnose.lines import Line, Log
+from pairun.diagnose.signals import (
     DECISIVE,
     HINT,
     KUBERNETES,
     LIKELY,
     PREVIOUS_LOG,
     STRONG,
-    Fact,
     Reader,
+    Signal,
 )
-from pairun.diagnose.lines import Line, Log
+
+OTHER_NODE = "run it again, on another node; `kubectl describe node` shows the taints of this one"
+"""Advice for a Pod that had to leave its node: neither its size nor its priority is the reason."""
+
+
+_WHY_CHARS = 200
+_NODES = re.compile(rf"\b0/\d+ nodes are available: (?P<why>.{{1,{_WHY_CHARS}}})")
+_NO_ANSWER = re.compile(r"failed liveness probe")
+_IMAGE = re.compile(r"[Bb]ack-off pulling image|ErrImagePull|ImagePullBackOff")
+
+
+_BEFORE_START, _NEXT_EVENTS = frozenset(("unschedulable", "image_missing")), 40
+_STARTED = re.compile(r"Successfully (?:assigned|pulled)\b|\bStarted container\b")
+"""A later event of a Pod that had waited for its node or its image."""
+
+
+def fact_of_event(reason: str, message: str) -> Signal | None:
+    """The fact that an Event states; None if neither reason nor message is known.
+
+    Args:
+        reason: a word in CamelCase.
+        message: its text.
+    """
+    if reason == "FailedScheduling" and message:
+        why = _why_no_node(message)
+        words = f"no node fits the Pod: {why or message[:_WHY_CHARS]}"
+        return _fact("unschedulable", DECISIVE if why else STRONG + 3, words)
+    return fact_of_message(message) or fact_of_reason(reason)
+
+
+def _why_no_node(message: str) -> str:
+    """Why nodes do not fit a Pod, by the scheduler's message; empty for any other text."""
+    match = _NODES.search(message)
+    return match["why"].partition(" preemption: ")[0].rstrip(" .") if match else ""
+
 
 _STOPPED = "terminated_sigterm"
 
@@ -61,19 +94,22 @@ REASONS: Mapping[str, tuple[str, int, str]] = {
     "ContainerStatusUnknown": ("node_stuck", LIKELY, "the container's node lost its state"),
     "CrashLoopBackOff": ("child_failed", HINT + 2, "the container fails repeatedly"),
     "BackoffLimitExceeded": ("child_failed", HINT, "the Job's Pods failed too often"),
+    "NotTriggerScaleUp": ("unschedulable", LIKELY, "no larger cluster would fit the Pod"),
+    "Preempted": ("evicted", STRONG + 3, "the scheduler preempted the Pod for another one"),
+    "OOMKilling": ("host_oom", STRONG + 3, "the kernel killed a process for memory"),
+    "SystemOOM": ("host_oom", LIKELY, "the node had no memory left"),
+    "BackOff": ("child_failed", HINT + 2, "the container fails repeatedly (BackOff)"),
 }  # fmt: skip
-"""Class, weight and meaning of a reason."""
+"""Class, weight and meaning of a reason of a Pod, a container, a condition or an Event."""
 
 _ADVICE: Mapping[str, str] = {
+    "BackOff": PREVIOUS_LOG,
     "CrashLoopBackOff": PREVIOUS_LOG,
     **dict.fromkeys(("DeletionByTaintManager", "TaintManagerEviction", "EvictionByEvictionAPI"), OTHER_NODE),
 }  # fmt: skip
 """The advice for a reason, where that of its class does not fit."""
 
 _OUT_OF = re.compile(r"OutOf[\w./-]{2,80}$")
-_NAMED = re.compile(
-    r"""(?:^|[\s{,"';(])[Rr]eason(?:"|\\")?\s?[:=]\s{0,40}(?:"|\\"|'|\[)?(?P<reason>[A-Z][\w./-]{2,80})"""
-)
 _LOW = re.compile(
     r"(?:The )?[Nn]ode was low on resource: \[?(?P<resource>[\w.-]+)|The node had condition: \[(?P<condition>\w+)"
 )
@@ -82,28 +118,12 @@ _OVER = re.compile(
     r"|[Cc]ontainer \S+ exceeded its local ephemeral storage limit"
     r"|[Uu]sage of EmptyDir volume \"?(?P<volume>[\w.-]+)\"? exceeds the limit"
 )
-_WAITS = re.compile(r"^Status:\s+Pending\s*$")
-_NOWHERE = re.compile(r"^Node:\s+<none>\s*$")
-_SCHEDULED = re.compile(r"^\s*PodScheduled\s+(?P<state>False|True)\b")
-_STATE = re.compile(r"^\s*(?:Last )?State:\s+(?:Terminated|Running|Waiting)\s*$")
-_OF_LAST_STATE = re.compile(r"\s+(?:Reason|Exit Code):")
-_RUNS_AGAIN = re.compile(
-    r"\bState:\s+Running\s*\n\s+Started:[^\n]*?(?P<since>\d\d:\d\d:\d\d)[^\n]*\n\s+Last State:\s+Terminated\s*\n"
-    r"(?:\s+(?:Reason|Message|Signal|Exit Code|Started|Finished):[^\n]*\n)+"
-    r"\s+Ready:\s+True\s*\n\s+Restart Count:\s+(?P<count>\d{1,9})"
+_HARMLESS = re.compile(r'OOMKilled"?: false|(?:Readiness|Startup) probe failed')
+_REASON = re.compile(
+    r"""\b(?:OOM\w+|(?!OutOf)[A-Z]\w*[a-z][A-Z]\w+)|(?:[Rr]eason\W{1,40}|Warning\s+)(?P<word>[A-Z][\w./-]*\w)"""
 )
-_STATE_LINES = 8
-"""The maximum number of lines between a line of a container's last state and its other states."""
+"""A reason in a text: a word in CamelCase, or one that is called so."""
 
-_DOCKER = re.compile(r"""^\s*"?OOMKilled"?: (?P<state>true|false),?\s*$""")
-"""The state in ``docker inspect`` and ``podman inspect``."""
-
-_HEAD_LINES = 40
-"""The maximum number of lines between ``Node:`` and ``Status:`` in ``kubectl describe pod``."""
-
-_EXIT = re.compile(
-    r"""^\s*(?:-\s+)?"?(?:exitCode|ExitCode|Exit Code)"?:\s*(?P<code>\d{1,3}),?\s*$"""
-)
 _CODES: Mapping[int, tuple[str, int]] = {
     125: ("container_setup_error", HINT),
     126: ("permission_denied", LIKELY),
@@ -118,125 +138,78 @@ _CODES: Mapping[int, tuple[str, int]] = {
 """The meaning of a container's exit code alone."""
 
 
-def fact_of_reason(reason: str, at: int = -1) -> Fact | None:
+def fact_of_reason(reason: str) -> Signal | None:
     """The fact that a reason of a Pod, a container or a condition states; None for any other.
 
     Args:
         reason: a word in CamelCase.
-        at: offset of its line in the log, in bytes; -1 if it is not from a log.
     """
     if reason in REASONS:
         klass, weight, words = REASONS[reason]
-        fact = _fact(klass, weight, f"{words} ({reason})", at)
+        fact = _fact(klass, weight, f"{words} ({reason})")
         return fact._replace(advice=_ADVICE.get(reason, ""))
     if _OUT_OF.match(reason):
         resource = reason.removeprefix("OutOf")
-        return _fact("unschedulable", DECISIVE, f"the node has no {resource} left", at)
+        return _fact("unschedulable", DECISIVE, f"the node has no {resource} left")
     return None
 
 
-def fact_of_message(message: str, at: int = -1) -> Fact | None:
+def fact_of_message(message: str) -> Signal | None:
     """The fact that the scheduler or the kubelet states in a sentence; None for any other text."""
+    if _NO_ANSWER.search(message):
+        return _fact("hang", LIKELY, "the container did not answer its liveness probe")
+    if _IMAGE.search(message):
+        return _fact("image_missing", HINT + 8, "the image could not be pulled")
     if match := _OVER.search(message):
-        return _over(match["volume"], at)
+        return _over(match["volume"])
     if match := _LOW.search(message):
         resource = match["resource"] or match["condition"]
-        return _fact("evicted", DECISIVE, f"the node was low on {resource}: Pods were evicted", at)
-    if why := why_no_node(message):
-        return _fact("unschedulable", DECISIVE, f"no node fits the Pod: {why}", at)
+        return _fact("evicted", DECISIVE, f"the node was low on {resource}: Pods were evicted")
+    if why := _why_no_node(message):
+        return _fact("unschedulable", DECISIVE, f"no node fits the Pod: {why}")
     return None
 
 
-def fact_of_code(code: int, at: int = -1) -> Fact | None:
+def fact_of_code(code: int) -> Signal | None:
     """The fact that a container's exit code alone states; None for 0."""
     if code == 0:
         return None
     klass, weight = _CODES.get(code, ("child_failed", HINT))
-    return _fact(klass, weight, f"the container's exit code is {code}", at)
+    return _fact(klass, weight, f"the container's exit code is {code}")
 
 
-def outlived(fact: Fact, since: str, restarts: int) -> Fact:
-    """The fact about a container that ended, if it runs again and is ready: it weighs less.
-
-    Args:
-        fact: how it ended.
-        since: the time of day of its start; may be empty.
-        restarts: how often it was started again.
-    """
-    at = f" since {since}" if since else ""
-    count = f"{restarts} restart{'s' * (restarts != 1)}"
-    words = f"{fact.words}; it runs again{at} ({count})"
-    return fact._replace(weight=min(fact.weight, LIKELY), words=words, is_past=True)
-
-
-def _read(line: Line, log: Log) -> Sequence[Fact] | None:
-    facts = _stated(line, log)
-    if facts and (match := _again(line, log)):
-        return [outlived(fact, match["since"], int(match["count"])) for fact in facts]
-    return facts
-
-
-def _again(line: Line, log: Log) -> re.Match[str] | None:
-    """The state of a container of ``kubectl describe`` whose last state has a line, if it runs again."""
-    if not _OF_LAST_STATE.match(line.text):
+def _read(line: Line, log: Log) -> Sequence[Signal] | None:
+    if _HARMLESS.search(line.text):
+        return []
+    reasons = (each["word"] or each[0] for each in _REASON.finditer(line.text))
+    known = (fact_of_message(line.text), *map(fact_of_reason, reasons))
+    stated = next(filter(None, known), None)
+    if stated is None:
         return None
-    above = "".join(f"{each.text}\n" for each in [*log.before(line.at, _STATE_LINES)][::-1])
-    below = "\n".join(each.text for each in log.after(line.at, _STATE_LINES))
-    blocks = _RUNS_AGAIN.finditer(f"{above}{line.text}\n{below}")
-    return next((each for each in blocks if each.start() < len(above) < each.end()), None)
+    is_over = stated.klass in _BEFORE_START and any(
+        _STARTED.search(after.text) for after in log.after(line.at, _NEXT_EVENTS)
+    )
+    return [] if is_over else [stated]
 
 
-def _stated(line: Line, log: Log) -> Sequence[Fact] | None:
-    text = line.text
-    if (stated := fact_of_message(text, line.at)) is not None:
-        return [] if is_over(stated.klass, line, log) else [stated]
-    if _WAITS.match(text):
-        nowhere = any(_NOWHERE.match(above.text) for above in log.before(line.at, _HEAD_LINES))
-        words = "the Pod waits, and has no node"
-        return [_fact("unschedulable", LIKELY, words, line.at)] if nowhere else []
-    if match := _SCHEDULED.match(text):
-        if match["state"] == "True":
-            return []
-        # the scheduler's event, which follows, says why
-        return [fact._replace(weight=STRONG + 2) for fact in _of("Unschedulable", line)]
-    if match := _DOCKER.match(text):
-        return _of("OOMKilled", line) if match["state"] == "true" else []
-    if match := _EXIT.match(text):
-        fact = fact_of_code(int(match["code"]), line.at)
-        return [] if fact is None else [fact]
-    if _STATE.match(text):
-        return []  # the next lines contain the reason
-    for match in _NAMED.finditer(text):
-        if facts := _of(match["reason"].rstrip("."), line):
-            return facts
-    return None
-
-
-def _of(reason: str, line: Line) -> list[Fact]:
-    fact = fact_of_reason(reason, line.at)
-    return [] if fact is None else [fact]
-
-
-def _over(volume: str | None, at: int) -> Fact:
+def _over(volume: str | None) -> Signal:
     """The Pod exceeded its own limit: the job's fault, not the node's."""
     if volume and "shm" in volume:
-        return _fact("shm_too_small", DECISIVE, f"the volume {volume} is full", at)
+        return _fact("shm_too_small", DECISIVE, f"the volume {volume} is full")
     words = f"the volume {volume}" if volume else "the Pod's ephemeral storage"
-    fact = _fact("evicted", DECISIVE, f"the kubelet evicted the Pod: {words} exceeds its limit", at)
+    fact = _fact("evicted", DECISIVE, f"the kubelet evicted the Pod: {words} exceeds its limit")
     advice = "write less to the container's disk, or ask for more ephemeral storage"
     return fact._replace(fault="user", retry="after_fix", advice=advice)
 
 
-def _fact(klass: str, weight: int, words: str, at: int) -> Fact:
-    return Fact(klass, weight, words, KUBERNETES, at)
+def _fact(klass: str, weight: int, words: str) -> Signal:
+    return Signal(klass, weight, words, KUBERNETES)
 
 
 PODS = Reader(
     (
-        "reason", "state:", "podscheduled", "exitcode", "exit code:", "low on resource", "node had condition",
-        "nodes are available", "ephemeral local storage", "ephemeral storage limit", "emptydir volume",
-        *(name.lower() for name in REASONS),
-        "pending",
+        "outof", "probe failed", "failed liveness probe", "low on resource", "node had condition", "nodes are available", "ephemeral local storage",
+        "ephemeral storage limit", "emptydir volume", *(name.lower() for name in REASONS),
     ),
     _read,
 )  # fmt: skip

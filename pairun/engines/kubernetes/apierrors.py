@@ -6,12 +6,13 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from pairun.base.durations import format_duration
 from pairun.base.escapes import visible
 from pairun.base.retryafter import retry_after_s
 from pairun.errors import PairunError, Problem
+from pairun.kube.paths import resource_of
 
 CONNECT_S = 10
 """Limit for one connection attempt."""
@@ -23,8 +24,8 @@ TROUBLE_S = 300
 _SAY_AFTER_S, _SAY_AGAIN_S = 5, 30
 """When pairun reports an outage, and how often again."""
 
-VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
-"""The verb in a Role for an HTTP method; a GET is ``get``, ``list`` or ``watch``."""
+VERBS = {"GET": "get", "POST": "create", "PATCH": "patch", "DELETE": "delete"}
+"""The verb in a Role for an HTTP method; a GET may also be ``list`` or ``watch``."""
 
 
 class Unreachable(PairunError):
@@ -40,6 +41,7 @@ class ClusterRefusal(PairunError):
         reason: the API's reason, such as ``AlreadyExists``.
         retry_after_s: seconds to wait before a retry, if the server says so.
         passing: whether the same request may succeed later.
+        next_page: continues a list whose token has expired (410), with the objects as they are now.
     """
 
     def __init__(
@@ -50,12 +52,14 @@ class ClusterRefusal(PairunError):
         retry_after_s: float = 1.0,
         *,
         passing: bool = False,
+        next_page: str = "",
     ) -> None:
         super().__init__(problem)
         self.status = status
         self.reason = reason
         self.retry_after_s = retry_after_s
         self.passing = passing
+        self.next_page = next_page
 
 
 class Patience:
@@ -94,24 +98,6 @@ class Patience:
             self._say(f"{e.problems[0].message}; pairun retries for {left}")
 
 
-class Request(NamedTuple):
-    """The parts of a request that an error message names.
-
-    Attributes:
-        server: the API server's address.
-        namespace: the namespace.
-        method: the HTTP method.
-        path: its path.
-        verb: the verb in a Role, if the method does not imply it.
-    """
-
-    server: str
-    namespace: str
-    method: str
-    path: str
-    verb: str = ""
-
-
 def unreachable(server: str, why: str) -> Unreachable:
     """The error for a server that does not respond.
 
@@ -124,7 +110,9 @@ def unreachable(server: str, why: str) -> Unreachable:
 
 
 def refusal(
-    request: Request,
+    server: str,
+    verb: str,
+    path: str,
     status: int,
     document: Mapping[str, Any],
     retry_after: str | None = None,
@@ -134,7 +122,9 @@ def refusal(
     """The error for a response with an error status.
 
     Args:
-        request: the request.
+        server: the API server's address.
+        verb: the verb in a Role.
+        path: the path of the request.
         status: the HTTP status.
         document: the API's ``Status`` (Kubernetes API, "Status"); may be empty.
         retry_after: the response's ``Retry-After`` header, if any.
@@ -142,30 +132,28 @@ def refusal(
     """
     reason = str(document.get("reason") or "")
     words = visible(str(document.get("message") or reason or f"HTTP status {status}"))[:1000]
-    parts = request.path.rpartition("/namespaces/")[2].split("/")
-    # NAMESPACE/PLURAL/NAME/PART, or a path without a namespace
-    what = "/".join((*parts[1:2], *parts[3:4]))
-    verb = request.verb or VERBS.get(request.method, "get")
+    group, what, namespace, _ = resource_of(path)
     hint = None
-    if status == 400 and not document and request.server.startswith("http://"):
-        text = f"the API server {request.server} does not answer http (400): it may require https"
+    if status == 400 and not document and server.startswith("http://"):
+        text = f"the API server {server} does not answer http (400): it may require https"
         hint = "correct the address in the kubeconfig: https://…"
     elif status == 401:
-        text = f"the API server {request.server} does not accept this login"
+        text = f"the API server {server} does not accept this login"
         hint = "log in again: the kubeconfig's token or certificate may have expired"
     elif status == 403 and f"cannot {verb} " in words:
-        text = f"not permitted in namespace {request.namespace}: {verb} {what} ({words})"
-        # /apis/GROUP/VERSION/…, or /api/VERSION/… for the core group
-        group = request.path.split("/")[2] if request.path.startswith("/apis/") else ""
+        within = f" in namespace {namespace}" if namespace else ""
+        text = f"not permitted{within}: {verb} {what} ({words})"
         hint = f"ask for this rule in a Role: {role_rule(group, what, verb)}"
     else:
         text = f"the API server refuses to {verb} {what}: {words}"
         if re.search('serviceaccount "[^"]*" not found', words):
-            hint = "apply deploy/base to the namespace, or choose another account with --service-account"
+            hint = "apply deploy/base to the namespace, or name another account: --set spec.serviceAccountName=NAME"
         elif passing:
             hint = "retry later; the server has a problem"
     problem = Problem("PR788", text, hint=hint)
-    return ClusterRefusal(problem, status, reason, _pause_s(retry_after), passing=passing)
+    next_page = str((document.get("metadata") or {}).get("continue") or "")
+    pause_s = _pause_s(retry_after)
+    return ClusterRefusal(problem, status, reason, pause_s, passing=passing, next_page=next_page)
 
 
 def role_rule(group: str, resource: str, *verbs: str) -> str:
@@ -189,6 +177,8 @@ def _why(text: str) -> str:
 
 
 def _hint(why: str) -> str:
+    if "certificate is not yet valid" in why or "certificate has expired" in why:
+        return "check this machine's clock (NTP), and the dates of the server's certificate"
     if "CERTIFICATE_VERIFY_FAILED" in why or "WRONG_VERSION" in why:
         return (
             "the kubeconfig's certificate-authority-data and server must belong to the same cluster"

@@ -12,14 +12,16 @@ import importlib
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from pairun.base.foreignjson import parse_record
 from pairun.base.refusals import Refusals
 from pairun.engines.kubernetes import apierrors
-from pairun.engines.kubernetes.apierrors import ClusterRefusal, Request, Unreachable
+from pairun.engines.kubernetes.apierrors import ClusterRefusal, Unreachable
+from pairun.kube.paths import object_path
 from pairun.module import TimedOut, Transient
-from pairun.net.addresses import lookup
+from pairun.net.apianswers import status_object
+from pairun.net.boundedcall import lookup
 
 CALL_S = 60
 """Limit for one call, from the request to the last byte of the response."""
@@ -49,9 +51,7 @@ class Cluster:
 
     def path(self, api_version: str, plural: str, name: str = "", sub: str = "") -> str:
         """The path of a collection in the namespace, of one object, or of its subresource."""
-        root = "/apis/" if "/" in api_version else "/api/"
-        parts = ["namespaces", self.namespace, plural, *filter(None, (name, sub))]
-        return f"{root}{api_version}/{'/'.join(quote(p, safe='') for p in parts)}"
+        return object_path(api_version, plural, self.namespace, name, sub)
 
     def version(self) -> str:
         """The server's Kubernetes version, such as ``1.28``."""
@@ -60,7 +60,7 @@ class Cluster:
 
     def date(self) -> str | None:
         """The ``Date`` of a response: the server's clock (RFC 9110, 6.6.1)."""
-        with self._response("GET", "/version", None, None, None, apierrors.SILENCE_S, "get") as r:
+        with self._response("GET", "/version") as r:
             date = r.headers.get("Date")
             # A connection can be reused only after its response is read to the end.
             for _ in r.stream(65536):
@@ -100,10 +100,19 @@ class Cluster:
             yield from page.get("items") or ()
 
     def pages(self, path: str, selector: str) -> Iterator[dict[str, Any]]:
-        """List the pages of objects that match a label selector, each with its resource version."""
+        """List the pages of objects that match a label selector, each with its resource version.
+
+        A token expires after 5 to 10 minutes. Later pages then have another version.
+        """
         query = {"labelSelector": selector, "limit": str(PAGE)}
         while True:
-            page = self._json("GET", path, query=query, verb="list")
+            try:
+                page = self._json("GET", path, "list", query=query)
+            except ClusterRefusal as e:
+                if not e.next_page:
+                    raise
+                query["continue"] = e.next_page
+                continue
             yield page
             more = page.get("metadata", {}).get("continue")
             if not more:
@@ -134,7 +143,7 @@ class Cluster:
                     status = event.get("object") or {}
                     code = status.get("code")
                     code = code if isinstance(code, int) else 500
-                    raise self._refusal(self._request("GET", path, "watch"), code, status)
+                    raise self._refusal("watch", path, code, status)
                 yield event
             if len(rest) > MAX_RESPONSE_BYTES:
                 raise self._unreachable("a response that never ends")
@@ -153,51 +162,32 @@ class Cluster:
         Raises:
             Unreachable, ClusterRefusal: the server does not respond, or responds with an error.
         """
-        with self._response("GET", path, query, None, None, silence_s, verb) as response:
+        with self._response("GET", path, verb, query=query, silence_s=silence_s) as response:
             yield from response.stream(65536)
 
-    def _json(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: Mapping[str, Any] | None = None,
-        content_type: str | None = None,
-        verb: str = "",
-    ) -> dict[str, Any]:
+    def _json(self, method: str, path: str, verb: str = "", **parts: Any) -> dict[str, Any]:
         """Make one call; retry it for a while if the server is overloaded."""
         end = time.monotonic() + BUSY_S
         while True:
             try:
-                return self._once(method, path, query, body, content_type, verb)
+                return self._parse(self._read(method, path, verb, **parts))
             except ClusterRefusal as e:
                 if e.status != 429 or time.monotonic() + e.retry_after_s > end:
                     raise
                 wait_s = e.retry_after_s
             time.sleep(wait_s)
 
-    def _once(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None,
-        body: Mapping[str, Any] | None,
-        content_type: str | None,
-        verb: str,
-    ) -> dict[str, Any]:
-        data = bytearray()
-        end = time.monotonic() + CALL_S
-        with self._response(
-            method, path, query, body, content_type, apierrors.SILENCE_S, verb
-        ) as response:
+    def _read(self, method: str, path: str, verb: str, **parts: Any) -> bytes:
+        """The whole body of a response."""
+        data, end = bytearray(), time.monotonic() + CALL_S
+        with self._response(method, path, verb, **parts) as response:
             for part in response.stream(65536):
                 data += part
                 if time.monotonic() > end:
                     raise self._unreachable(f"no complete response within {CALL_S} s")
                 if len(data) > MAX_RESPONSE_BYTES:
                     raise self._unreachable("a response that never ends")
-        return self._parse(bytes(data))
+        return bytes(data)
 
     def _parse(self, data: bytes) -> dict[str, Any]:
         if (parsed := parse_record(data)) is None:
@@ -209,11 +199,12 @@ class Cluster:
         self,
         method: str,
         path: str,
-        query: Mapping[str, str] | None,
-        body: Mapping[str, Any] | None,
-        content_type: str | None,
-        silence_s: float,
-        verb: str,
+        verb: str = "",
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        content_type: str = "application/json",
+        silence_s: float | None = None,
     ) -> Iterator[Any]:
         from urllib3.exceptions import HTTPError
 
@@ -228,24 +219,24 @@ class Cluster:
                 query_params=list((query or {}).items()),
                 header_params={
                     "Accept": "application/json",
-                    "Content-Type": content_type or "application/json",
+                    "Content-Type": content_type,
                     "User-Agent": "pairun",
                 },
                 body=body,
                 auth_settings=["BearerToken"],
                 _preload_content=False,
                 _return_http_data_only=True,
-                _request_timeout=(apierrors.CONNECT_S, silence_s),
+                _request_timeout=(apierrors.CONNECT_S, silence_s or apierrors.SILENCE_S),
             )
             yield response
             whole = True
         except api_exception as e:
             if not e.status:
                 raise self._unreachable(str(e.reason)) from None
-            document = parse_record(e.body or b"") or {}
-            retry_after = (e.headers or {}).get("Retry-After")
-            request = self._request(method, path, verb)
-            raise self._refusal(request, int(e.status), document, retry_after) from None
+            raise self._refusal(
+                verb or apierrors.VERBS[method], path, int(e.status), status_object(e.body or b""),
+                (e.headers or {}).get("Retry-After"),
+            ) from None  # fmt: skip
         except (HTTPError, OSError) as e:
             raise self._unreachable(str(e)) from None
         finally:
@@ -270,18 +261,18 @@ class Cluster:
                 pass  # the client's request fails, too
             self._is_resolved = True
 
-    def _request(self, method: str, path: str, verb: str) -> Request:
-        return Request(self.server, self.namespace, method, path, verb)
-
     def _refusal(
         self,
-        request: Request,
+        verb: str,
+        path: str,
         status: int,
         document: Mapping[str, Any],
         retry_after: str | None = None,
     ) -> ClusterRefusal:
         passing = self._refusals.may_pass(status)
-        return apierrors.refusal(request, status, document, retry_after, passing=passing)
+        return apierrors.refusal(
+            self.server, verb, path, status, document, retry_after, passing=passing
+        )
 
     def _unreachable(self, why: str) -> Unreachable:
         self._refusals.failed()

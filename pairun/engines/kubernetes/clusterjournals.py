@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import attrs
 
 from pairun.engines.kubernetes.apierrors import SILENCE_S, ClusterRefusal
 from pairun.engines.kubernetes.cluster import Cluster
-from pairun.engines.kubernetes.clusterlogs import lines
-from pairun.engines.kubernetes.jobobjects import find, instances_of
-from pairun.engines.kubernetes.podstates import APP, PodState
+from pairun.engines.kubernetes.clusterlogs import NO_LOG, lines
+from pairun.engines.kubernetes.jobobjects import JobObjects, find, instances_of
+from pairun.engines.kubernetes.jobstate import first_failure
 from pairun.errors import PairunError, Problem
-from pairun.kube.frameworkpods import INIT
-from pairun.report.journal.history import UNFINISHED
+from pairun.kube.endwords import APP, INIT
+from pairun.kube.podstates import ENDED, PodState
+from pairun.report.journal.history import UNFINISHED, InstancePast
 from pairun.report.journal.historybuilding import phases_of
 from pairun.report.journal.metrics import Totals
-from pairun.report.journal.pastinstances import InstancePast
 from pairun.report.journal.records import notes, read_entries
 from pairun.volume.logjournal import read_log
 
 AT_ONCE = 16
 """How many logs pairun reads at the same time."""
+
+MOST_READ = 300
+"""How many journals a report reads. Of the other instances it shows what their Pods say."""
 
 END = {"tailLines": "300", "limitBytes": str(16 << 20)}
 """Init and PID 1 print the journal in the last lines of a log."""
@@ -33,7 +37,7 @@ BEGIN = {"limitBytes": str(1 << 20)}
 
 
 def read_cluster_instances(cluster: Cluster, name: str) -> list[InstancePast]:
-    """Read what happened to the instances of a job from their logs.
+    """Read what happened to the instances of a job: from the logs of up to `MOST_READ`, else from their Pods.
 
     Args:
         cluster: the cluster.
@@ -42,9 +46,28 @@ def read_cluster_instances(cluster: Cluster, name: str) -> list[InstancePast]:
     Raises:
         PairunError: the job does not exist, or the API server refuses.
     """
-    instances = instances_of(cluster, find(cluster, name))
+    job = find(cluster, name)
+    instances = instances_of(cluster, job)
+    to_read = _to_read(job, instances)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(lambda each: _instance(cluster, each), instances))
+        journals = pool.map(lambda each: _journal(cluster, each), to_read)
+        read = {i.label: journal for i, journal in zip(to_read, journals, strict=True)}
+    is_unread = {i.label for i in instances if not i.gone} - read.keys()
+    more = f"; a report reads up to {MOST_READ} journals"
+    return [
+        _instance(cluster, i, read.get(i.label), more if i.label in is_unread else "")
+        for i in instances
+    ]
+
+
+def _to_read(job: JobObjects, instances: Sequence[PodState]) -> list[PodState]:
+    """Those whose journals to read: the first failure, the failures as they ended, evenly spread others."""
+    first = first_failure(job, instances)
+    failed = [i for i in instances if i.phase == "failed" and not i.gone]
+    failed.sort(key=lambda i: (i is not first, i.ended or "~"))
+    others = [i for i in instances if i.phase != "failed" and not i.gone]
+    left = max(1, MOST_READ - len(failed))
+    return [*failed, *others[:: max(1, math.ceil(len(others) / left))]][:MOST_READ]
 
 
 def read_cluster_metrics(cluster: Cluster, name: str) -> tuple[str, list[Problem]]:
@@ -61,27 +84,32 @@ def read_cluster_metrics(cluster: Cluster, name: str) -> tuple[str, list[Problem
         PairunError: the job does not exist, or the API server refuses.
     """
     instances = [i for i in instances_of(cluster, find(cluster, name)) if not i.gone]
+    totals, problems, is_found = Totals(), list[Problem](), False
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        journals = list(pool.map(lambda each: _journal(cluster, each), instances))
-    totals, problems = Totals(), list[Problem]()
-    for instance, journal in zip(instances, journals, strict=True):
-        if journal is None:
-            continue
-        try:
-            reading = read_entries(io.BytesIO(journal), f"pod {cluster.namespace}/{instance.pod}")
-        except PairunError as e:
-            problems += e.problems
-        else:
-            totals.add(entry.data for entry in reading.entries)
-    return (totals.text() if any(j is not None for j in journals) else ""), problems
+        journals = pool.map(lambda each: _journal(cluster, each), instances)
+        for instance, journal in zip(instances, journals, strict=True):
+            if journal is None:
+                continue
+            is_found = True
+            where = f"pod {cluster.namespace}/{instance.pod}"
+            try:
+                reading = read_entries(io.BytesIO(journal), where)
+            except PairunError as e:
+                problems += e.problems
+            else:
+                totals.add(entry.data for entry in reading.entries)
+    return (totals.text() if is_found else ""), problems
 
 
-def _instance(cluster: Cluster, instance: PodState) -> InstancePast:
-    journal = None if instance.gone else _journal(cluster, instance)
+def _instance(
+    cluster: Cluster, instance: PodState, journal: bytes | None, more: str
+) -> InstancePast:
     where = f"pod {cluster.namespace}/{instance.pod}"
-    known = f"the Pod is {instance.phase}{f': {instance.reason}' if instance.reason else ''}"
+    known = f"the Pod is {instance.phase}{f': {instance.reason}' if instance.reason else ''}{more}"
     if journal is None:
-        return InstancePast(label=instance.label, journal=None, known=known)
+        outcome = instance.phase if instance.phase in ENDED else UNFINISHED
+        by_pod = (outcome, instance.exit_code)
+        return InstancePast(label=instance.label, journal=None, known=known, by_pod=by_pod)
     try:
         reading = read_entries(io.BytesIO(journal), where)
     except PairunError as e:
@@ -98,11 +126,11 @@ def _instance(cluster: Cluster, instance: PodState) -> InstancePast:
 
 def _journal(cluster: Cluster, instance: PodState) -> bytes | None:
     """The journal in the log of the user's container, which includes init's; else in init's log."""
-    for container in (APP, INIT):
-        for part in (END, BEGIN):
-            log = _lines(cluster, instance, {"container": container, **part})
-            if (journal := read_log(log)) is not None:
-                return journal
+    parts = (BEGIN,) if instance.phase == "running" else (END, BEGIN)
+    for container, part in (*((APP, part) for part in parts), (INIT, END)):
+        log = _lines(cluster, instance, {"container": container, **part})
+        if (journal := read_log(log)) is not None:
+            return journal
     return None
 
 
@@ -111,6 +139,5 @@ def _lines(cluster: Cluster, instance: PodState, query: dict[str, str]) -> Itera
     try:
         yield from lines(cluster.stream(path, query, silence_s=SILENCE_S))
     except ClusterRefusal as e:
-        # the container has not started, or the Pod has just been deleted
-        if e.status not in (400, 404):
+        if e.status not in NO_LOG:
             raise

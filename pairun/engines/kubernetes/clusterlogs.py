@@ -12,12 +12,12 @@ import attrs
 
 from pairun.engines.kubernetes.apierrors import SILENCE_S, ClusterRefusal, Patience, Unreachable
 from pairun.engines.kubernetes.cluster import Cluster
-from pairun.engines.kubernetes.frameworktasks import log_folder
 from pairun.engines.kubernetes.jobobjects import JobObjects, find, instances_of
 from pairun.engines.kubernetes.jobstate import state_of
-from pairun.engines.kubernetes.podstates import APP, ENDED, PodState
 from pairun.errors import PairunError, Problem
-from pairun.kube.frameworkpods import INIT
+from pairun.kube.endwords import APP, INIT
+from pairun.kube.frameworkpods import log_folder
+from pairun.kube.podstates import ENDED, PodState, is_over
 
 MOST_STREAMS = 50
 """The largest number of Pods to follow at once; each needs a connection."""
@@ -28,6 +28,8 @@ QUEUED = 1000
 AGAIN_S = 1.0
 QUIET_S = 600
 """pairun reconnects after this many seconds without a byte."""
+NO_LOG = (400, 404, 500)
+"""The statuses of a log that does not exist: not begun, deleted, or on a node that does not answer."""
 LOOK_S = 3.0
 """How often pairun looks for new Pods of a followed job, in seconds."""
 
@@ -105,10 +107,13 @@ def print_logs(cluster: Cluster, name: str, wanted: LogSelection, show: Show, sa
         try:
             data = cluster.stream(_path(cluster, each), wanted.query(), silence_s=SILENCE_S)
             for line in lines(data):
+                if line.startswith(_KUBELET):
+                    because = because or line
+                    continue
                 show(each, line)
                 because = ""
         except ClusterRefusal as e:
-            if e.status not in (400, 404):
+            if e.status not in NO_LOG:
                 raise
             because = because or str(e)
         if because:
@@ -239,7 +244,7 @@ class _Follower:
             self._out.put(None)
 
     def _follow(self) -> None:
-        patience = Patience()
+        patience = Patience(self._say)
         waiting = False
         while True:
             try:
@@ -336,14 +341,7 @@ class _Stream:
             return e.status == 404
         except Unreachable:
             return False
-        status = pod.get("status") or {}
-        if status.get("phase") in ("Succeeded", "Failed"):
-            return True
-        if (pod.get("spec") or {}).get("restartPolicy") != "Never" and not self._wanted.init:
-            return False
-        statuses = status.get("initContainerStatuses" if self._wanted.init else "containerStatuses")
-        mine = (s for s in statuses or () if s.get("name") == self._wanted.container)
-        return any("terminated" in (s.get("state") or {}) for s in mine)
+        return is_over(pod, self._wanted.container)
 
     def _read(self) -> None:
         """Read one connection. Lines have timestamps, so the next one continues after the last."""

@@ -12,12 +12,12 @@ from typing import Any
 
 from pairun.diagnose.classes import RETRIES
 from pairun.diagnose.diagnosis import Diagnosis
+from pairun.diagnose.history import Attempt, attempt_of, retry_advice
+from pairun.diagnose.progress import Progress, progress_in
 from pairun.engines.kubernetes.apierrors import SILENCE_S, ClusterRefusal, Unreachable
 from pairun.engines.kubernetes.cluster import Cluster
-from pairun.engines.kubernetes.endwords import diagnosis
-from pairun.engines.kubernetes.podstates import APP, PodState, read_pod
-from pairun.incident.history import Attempt, attempt_of, retry_advice
-from pairun.incident.progress import Progress, progress_in
+from pairun.kube.endwords import APP
+from pairun.kube.podstates import PodState, diagnoses, read_pod
 
 MAX_PODS = 4
 """How many of an instance's last Pods pairun compares."""
@@ -55,11 +55,7 @@ def _is_of(state: PodState, instance: PodState) -> bool:
 
 def _attempts(cluster: Cluster, pod: Mapping[str, Any]) -> Iterator[Attempt]:
     """The diagnosed ends of the user's container in a Pod, the earlier one first."""
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    status: Mapping[str, Any] = next((s for s in statuses if s.get("name") == APP), {})
-    for name, previous in (("lastState", True), ("state", False)):
-        ended = (status.get(name) or {}).get("terminated") or {}
-        why = diagnosis(str(ended.get("message") or ""))
+    for why, previous in zip(diagnoses(pod), (True, False), strict=True):
         if why.get("class"):
             node = str((pod.get("spec") or {}).get("nodeName") or "")
             progress = _progress(cluster, str(pod["metadata"]["name"]), previous=previous)

@@ -14,10 +14,11 @@ from pairun.base.foreignjson import parse_json
 from pairun.engines.completionpolicy import RolePolicy
 from pairun.engines.kubernetes.apierrors import ClusterRefusal
 from pairun.engines.kubernetes.cluster import Cluster
-from pairun.engines.kubernetes.frameworktasks import framework_instances
-from pairun.engines.kubernetes.podstates import PodState, newest, read_pod
-from pairun.engines.manifest.objectnames import ENGINE, JOB_LABEL
+from pairun.engines.manifest.objectnames import ENGINE
 from pairun.errors import PairunError, Problem
+from pairun.kube.frameworkpods import framework_instances
+from pairun.kube.labels import JOB_CONFIG, JOB_LABEL
+from pairun.kube.podstates import PodState, newest, read_pod
 
 
 class Kind(NamedTuple):
@@ -130,19 +131,20 @@ def find(cluster: Cluster, name: str, engine: str | None = None) -> JobObjects:
                     return JobObjects(name, kind, (workload,))
     if engine in denied:
         raise denied[engine]
-    pods = list(cluster.objects(cluster.path("v1", "pods"), f"{JOB_LABEL}={name}"))
-    for owner in map(_controller, pods):
+    pods = cluster.objects(cluster.path("v1", "pods"), f"{JOB_LABEL}={name}")
+    owners = [(_controller(pod), pod["metadata"].get("deletionTimestamp")) for pod in pods]
+    for owner, _ in owners:
         if refused := denied.get(_engine_of(owner, name)):
             raise refused
-    for pod in pods:
-        if (owner := _controller(pod)) and not pod["metadata"].get("deletionTimestamp"):
+    for owner, deleted in owners:
+        if owner and not deleted:
             text = f"there is no workload '{name}', but Pods of the job belong to {owner}"
             hint = "retry later if it is being deleted; pairun does not change a renamed workload"
             raise PairunError(Problem("PR789", text, hint=hint))
     config = None
     with _collected(denied, POD.engine):
-        config = read_own(cluster, "v1", "configmaps", f"{name}-job", name)
-    if all(map(_controller, pods)):
+        config = read_own(cluster, "v1", "configmaps", f"{name}-{JOB_CONFIG}", name)
+    if all(owner for owner, _ in owners):
         engine = engine or ((config or {}).get("metadata", {}).get("annotations") or {}).get(ENGINE)
         if engine is None and denied:
             raise _unknown(cluster, name, denied)

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
 
 import attrs
 
 from pairun.base.escapes import visible
+from pairun.diagnose.instances import InstanceFailure, first_of, what_followed
 from pairun.engines.completionpolicy import Ended, RolePolicy, decide
-from pairun.engines.kubernetes.frameworktasks import (
-    completion_words,
-    decisive_instance,
-)
 from pairun.engines.kubernetes.jobobjects import POD, JobObjects
-from pairun.engines.kubernetes.podstates import ENDED, PodState
-from pairun.incident.instances import InstanceFailure, first_of, what_followed
-from pairun.kube.frameworkpods import completion_of
+from pairun.kube.frameworkpods import completion_of, decisive_instance
+from pairun.kube.podstates import ENDED, PodState
+from pairun.kube.workloads import workloads_state
 
 NAMED = 3
 """How many instances to name; more are counted."""
@@ -41,6 +38,7 @@ class JobState:
         total: how many instances the job has.
         instances: the instances that have or had a Pod.
         exit_code: 0, or the exit code of its first failure; None while it runs.
+        refused: whether the cluster refuses to create its Pods.
     """
 
     name: str
@@ -51,6 +49,7 @@ class JobState:
     total: int
     instances: tuple[PodState, ...]
     exit_code: int | None = None
+    refused: bool = False
 
     @property
     def ended(self) -> bool:
@@ -63,9 +62,7 @@ def state_of(job: JobObjects, namespace: str, instances: Sequence[PodState]) -> 
     if job.kind is POD:
         state, because, total = _decided(job.policies, instances)
     else:
-        states = [_STATES[job.kind.engine](w) for w in job.workloads]
-        total = sum(number for *_, number in states)
-        state, because = _together([(s, b) for s, b, _ in states])
+        state, because, total = workloads_state(job.kind.engine, job.workloads)
         if state == "waiting" and (words := _untouched(job, time.time())):
             because = words
     first = first_failure(job, instances)
@@ -171,77 +168,6 @@ def _missing(policies: Sequence[RolePolicy], instances: Sequence[PodState]) -> s
     return f"no Pod of {named(missing)}; nothing creates plain Pods again" if missing else ""
 
 
-def _together(states: Sequence[tuple[str, str]]) -> tuple[str, str]:
-    """The state of several objects together: failed if one failed, succeeded if all succeeded."""
-    for wanted in ("failed", "stopping", "running", "waiting", "succeeded"):
-        for state, because in states:
-            if state == wanted:
-                return state, because
-    return "waiting", ""
-
-
-def _framework(obj: Mapping[str, Any]) -> tuple[str, str, int]:
-    """State, reason and instances of a Framework (frameworkcontroller v1, FrameworkStatus)."""
-    spec, status = obj.get("spec") or {}, obj.get("status") or {}
-    total = sum(int(r.get("taskNumber") or 0) for r in spec.get("taskRoles") or ())
-    state = str(status.get("state") or "")
-    if state == "Completed":
-        completion = completion_of(obj)
-        if (completion.get("type") or {}).get("name") == "Succeeded":
-            return "succeeded", "", total
-        return "failed", completion_words(completion), total
-    if spec.get("executionType") == "Stop" or _deleted(obj):
-        return "stopping", "", total
-    if state == "AttemptRunning":
-        return "running", "", total
-    # Another attempt may follow while it deletes the Pods of this one.
-    return ("running" if state in _ENDING else "waiting"), state, total
-
-
-_ENDING = frozenset(
-    {"AttemptDeletionPending", "AttemptDeletionRequested", "AttemptDeleting", "AttemptCompleted"}
-)
-
-
-def _job(obj: Mapping[str, Any]) -> tuple[str, str, int]:
-    """State, reason, instances of a Job (kubernetes.io/docs/concepts/workloads/controllers/job)."""
-    spec, status = obj.get("spec") or {}, obj.get("status") or {}
-    total = int(spec.get("completions") or spec.get("parallelism") or 1)
-    return *_conditions(obj, {"Complete": "succeeded", "Failed": "failed"}, status), total
-
-
-def _jobset(obj: Mapping[str, Any]) -> tuple[str, str, int]:
-    """State, reason and instances of a JobSet (jobset.sigs.k8s.io, v1alpha2)."""
-    total = 0
-    for each in (obj.get("spec") or {}).get("replicatedJobs") or ():
-        job = ((each.get("template") or {}).get("spec")) or {}
-        number = int(job.get("completions") or job.get("parallelism") or 1)
-        total += int(each.get("replicas") or 1) * number
-    states = {"Completed": "succeeded", "Failed": "failed"}
-    return *_conditions(obj, states, obj.get("status") or {}), total
-
-
-def _conditions(
-    obj: Mapping[str, Any], states: Mapping[str, str], status: Mapping[str, Any]
-) -> tuple[str, str]:
-    held = [c for c in status.get("conditions") or () if c.get("status") == "True"]
-    for condition in held:
-        if state := states.get(str(condition.get("type"))):
-            words = (condition.get("reason"), condition.get("message"))
-            return state, ": ".join(str(w) for w in words if w) if state == "failed" else ""
-    if _deleted(obj):
-        return "stopping", ""
-    suspended = any(c.get("type") == "Suspended" for c in held)
-    return "waiting", "suspended" if suspended else ""
-
-
-def _deleted(obj: Mapping[str, Any]) -> bool:
-    return bool((obj.get("metadata") or {}).get("deletionTimestamp"))
-
-
-_STATES = {"framework": _framework, "job": _job, "jobset": _jobset}
-
-
 def changes(before: JobState | None, now: JobState) -> list[str]:
     """The changes since an earlier state, one line each, for people who follow a job.
 
@@ -253,8 +179,10 @@ def changes(before: JobState | None, now: JobState) -> list[str]:
         point = (each.phase, each.reason)
         if old.get(each.label) != point:
             groups.setdefault(point, []).append(each.label)
-    lines = [_line(now, point, labels) for point, labels in groups.items()]
-    gone = [label for label in old if label not in {i.label for i in now.instances}]
+    counts = Counter(i.phase for i in now.instances)
+    lines = [_line(now, point, labels, counts[point[0]]) for point, labels in groups.items()]
+    there = {i.label for i in now.instances}
+    gone = [label for label in old if label not in there]
     if gone:
         lines.append(f"{named(gone)}: the Pod is gone")
     said = (before.state, before.because) if before else ("", "")
@@ -265,12 +193,11 @@ def changes(before: JobState | None, now: JobState) -> list[str]:
     return lines
 
 
-def _line(now: JobState, point: tuple[str, str], labels: Sequence[str]) -> str:
+def _line(now: JobState, point: tuple[str, str], labels: Sequence[str], number: int) -> str:
     phase, reason = point
     said = f"{phase}: {reason}" if reason else phase
     if now.total == 1:
         return f"{labels[0]}: {said}"
-    number = sum(i.phase == phase for i in now.instances)
     return f"{named(labels)}: {said} ({number} of {now.total} {phase})"
 
 

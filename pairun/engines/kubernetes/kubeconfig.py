@@ -16,13 +16,11 @@ from urllib.parse import urlsplit
 from pairun.base.escapes import visible
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.errors import PairunError, Problem, did_you_mean
+from pairun.kube.tokenvolume import CREDENTIALS
 from pairun.secrets.vault import Vault
 
 POOL = 64
 """How many connections to keep: one per log stream, and some spare ones."""
-
-POD_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-"""Where the kubelet mounts the service account of a Pod."""
 
 
 class Access(NamedTuple):
@@ -103,7 +101,7 @@ def uses_pod_account(access: Access) -> bool:
 def _is_pod(paths: str) -> bool:
     """Whether to use the Pod's service account, by kubectl's rule."""
     has_file = any(os.path.exists(os.path.expanduser(p)) for p in paths.split(os.pathsep) if p)
-    is_pod = "KUBERNETES_SERVICE_HOST" in os.environ and os.path.exists(f"{POD_ACCOUNT}/token")
+    is_pod = "KUBERNETES_SERVICE_HOST" in os.environ and os.path.exists(f"{CREDENTIALS}/token")
     return is_pod and not has_file and not os.environ.get("KUBECONFIG")
 
 
@@ -112,10 +110,10 @@ def _enter_as_pod(settings: Any) -> str:
     config = importlib.import_module("kubernetes.config.incluster_config")
     try:
         config.load_incluster_config(settings)
-        with open(f"{POD_ACCOUNT}/namespace", encoding="utf-8") as f:
+        with open(f"{CREDENTIALS}/namespace", encoding="utf-8") as f:
             return f.read().strip()
     except (config.ConfigException, OSError, ValueError) as e:
-        message = f"this Pod's service account at {POD_ACCOUNT} cannot be used: {e}"
+        message = f"this Pod's service account at {CREDENTIALS} cannot be used: {e}"
         raise PairunError(Problem("PR786", message, hint="give a file with --kubeconfig")) from None
 
 

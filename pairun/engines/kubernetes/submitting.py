@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pairun.engines.kubernetes.apierrors import ClusterRefusal, Patience, Unreachable
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.jobobjects import JobObjects, NoJob, find, pods_of, read_own
 from pairun.errors import PairunError, Problem
+from pairun.kube.labels import CONFIG_SECRET, JOB_CONFIG, KEY_SECRET, REGISTRY_SECRET
 
 SUBMISSION = "pairun/submission"
 """Annotation: the submission that created an object; identifies it if the response was lost."""
 HELPERS = (
-    ("Secret", "secrets", ("configcred", "regcred", "rendezvous")),
-    ("ConfigMap", "configmaps", ("job",)),
+    ("Secret", "secrets", (CONFIG_SECRET, REGISTRY_SECRET, KEY_SECRET)),
+    ("ConfigMap", "configmaps", (JOB_CONFIG,)),
 )
 """The kinds, plurals, and ends of the names of the objects beside a workload."""
 GROUP = "PodGroup"
@@ -144,7 +145,10 @@ def _failed(
         problem = problem._replace(message=problem.message + removed)
     if left:
         names = ", ".join(map(str, left))
-        problem = problem._replace(message=f"{problem.message}; could not be removed: {names}")
+        problem = problem._replace(
+            message=f"{problem.message}; could not be removed: {names}",
+            hint=f"`pairun delete {name} --namespace {cluster.namespace}` removes the rest",
+        )
     return PairunError(problem)
 
 
@@ -236,8 +240,15 @@ def _helpers(cluster: Cluster, name: str, kept: list[Problem]) -> list[Made]:
     return helpers
 
 
-def wait_until_gone(cluster: Cluster, removed: Removed) -> int:
+def wait_until_gone(
+    cluster: Cluster, removed: Removed, say: Callable[[str], None] = lambda _: None
+) -> int:
     """Wait until the Pods have ended, at most their grace time and a margin.
+
+    Args:
+        cluster: the namespace.
+        removed: the result of `remove`.
+        say: takes lines for people about an outage.
 
     Returns:
         How many Pods still exist.
@@ -247,13 +258,14 @@ def wait_until_gone(cluster: Cluster, removed: Removed) -> int:
     """
     if removed.found is None:
         return 0
-    patience = Patience()
+    patience = Patience(say)
     end = time.monotonic() + removed.grace_s + LATE_S
     while True:
         try:
             left = len(pods_of(cluster, removed.found))
         except (ClusterRefusal, Unreachable) as e:
             patience.bear(e)
+            end = max(end, time.monotonic() + LATE_S)
         else:
             patience.answered()
             if not left or time.monotonic() > end:

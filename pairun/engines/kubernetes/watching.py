@@ -24,7 +24,8 @@ from pairun.engines.kubernetes.jobobjects import (
 )
 from pairun.engines.kubernetes.jobstate import JobState, first_failure, state_of
 from pairun.engines.kubernetes.kueue import waiting_words
-from pairun.engines.kubernetes.podstates import PodState, read_pod
+from pairun.kube.podstates import PodState, read_pod
+from pairun.kube.workloads import refusal_in
 
 WINDOW_S = 2
 """How long pairun collects changes before it computes a new state, in seconds."""
@@ -69,15 +70,8 @@ def _explained(cluster: Cluster, job: JobObjects, state: JobState) -> JobState:
         return state
     # an earlier job of this name may have left Events
     since = min(str((w.get("metadata") or {}).get("creationTimestamp")) for w in job.workloads)
-    events_since = [
-        (when, str(event.get("message") or ""))
-        for event in events
-        for when in [str(event.get("lastTimestamp") or event.get("eventTime") or "")]
-        if when >= since
-        and f"{(event.get('involvedObject') or {}).get('name')}-".startswith(f"{job.name}-")
-    ]
-    words = max(events_since, default=("", ""))[1]
-    return attrs.evolve(state, because=visible(" ".join(words.split()))[:EVENT_CHARS])
+    said = visible(refusal_in(events, job.name, since))[:EVENT_CHARS]
+    return attrs.evolve(state, because=said, refused=bool(said))
 
 
 def follow(
@@ -88,7 +82,8 @@ def follow(
 ) -> Iterator[JobState]:
     """Yield the state of a job every few seconds until it has ended.
 
-    If the API server does not respond, pairun retries for some minutes.
+    If the API server does not respond, pairun retries for some minutes; before the first state only if
+    the engine is known, as for a job that was just submitted.
 
     Args:
         cluster: the namespace.
@@ -99,27 +94,29 @@ def follow(
     Raises:
         PairunError: the job is gone, or the API server refuses or does not respond.
     """
-    job = find(cluster, name, engine)
+    job, pods = None, _Pods()
     patience = Patience(say)
-    pods: dict[str, PodState] = {}
-    version = ""
     while True:
         try:
-            if not version:
-                version = _listed(cluster, job, pods)
+            job = job or find(cluster, name, engine)
+            if pods.refresh(cluster, job):
+                job = _again(cluster, job, not pods or any(each.gone for each in pods.values()))
             state = state_of(job, cluster.namespace, job.instances(pods.values()))
-            if state.state == "failed":
-                instances = job.instances(pods.values(), is_over=True)
+            if state.ended:
+                # The watch of a server that lags behind may not have shown how the Pods ended.
+                pods.version = ""
+                pods.refresh(cluster, job)
+                instances = job.instances(pods.values(), is_over=state.state == "failed")
                 state = state_of(job, cluster.namespace, instances)
             state = _explained(cluster, job, state)
             patience.answered()
             yield state
             if state.ended:
                 return
-            version = _changed(cluster, job, pods, version)
-            job = _again(cluster, job, not pods or any(each.gone for each in pods.values()))
         except (ClusterRefusal, Unreachable) as e:
-            version = ""
+            pods.version = ""
+            if job is None and engine is None:
+                raise
             if isinstance(e, ClusterRefusal) and e.status == 410:
                 continue
             patience.bear(e)
@@ -144,55 +141,49 @@ def _again(cluster: Cluster, job: JobObjects, some_deleted: object) -> JobObject
     return attrs.evolve(job, workloads=(workload,))
 
 
-def _listed(cluster: Cluster, job: JobObjects, pods: dict[str, PodState]) -> str:
-    """Update the Pods from a list; return the resource version from which to watch them."""
-    listed: set[str] = set()
-    version = ""
-    for page in cluster.pages(cluster.path("v1", "pods"), job.selector):
-        version = str(page["metadata"]["resourceVersion"])
-        listed |= {_see(pods, pod).uid for pod in page.get("items") or ()}
-    for uid in pods.keys() - listed:
-        _lose(job, pods, uid)
-    return version
+class _Pods(dict[str, PodState]):
+    """The Pods of a job by uid: a list that a watch keeps up to date.
 
+    Deleted ones that say why they ended remain: only their last state says why a job failed.
 
-def _changed(cluster: Cluster, job: JobObjects, pods: dict[str, PodState], version: str) -> str:
-    """Update the Pods from a watch for some seconds.
-
-    Args:
-        cluster: the namespace.
-        job: the job.
-        pods: the Pods by uid. Deleted ones that say why they ended remain: only their last state
-            says why a job failed.
-        version: the resource version of `pods`.
-
-    Returns:
-        The new resource version of `pods`.
+    Attributes:
+        version: the resource version; empty to read the list again.
     """
-    path = cluster.path("v1", "pods")
-    for event in cluster.watch(path, job.selector, version, WINDOW_S):
-        pod = event.get("object") or {}
-        version = str((pod.get("metadata") or {}).get("resourceVersion") or version)
-        if event.get("type") in ("ADDED", "MODIFIED", "DELETED"):
-            each = _see(pods, pod)
-            if event["type"] == "DELETED":
-                _lose(job, pods, each.uid)
-    return version
 
+    version = ""
 
-def _see(pods: dict[str, PodState], pod: Mapping[str, Any]) -> PodState:
-    """Add what a response shows of a Pod to what earlier ones showed."""
-    now = read_pod(pod)
-    before = pods.get(now.uid, now)
-    pods[now.uid] = before.seen_as(now)
-    return now
+    def refresh(self, cluster: Cluster, job: JobObjects) -> bool:
+        """Read the list, or watch its changes for some seconds; whether it has watched."""
+        path = cluster.path("v1", "pods")
+        if self.version:
+            for event in cluster.watch(path, job.selector, self.version, WINDOW_S):
+                pod = event.get("object") or {}
+                version = (pod.get("metadata") or {}).get("resourceVersion")
+                self.version = str(version or self.version)
+                if event.get("type") in ("ADDED", "MODIFIED", "DELETED"):
+                    uid = self._see(pod)
+                    if event["type"] == "DELETED":
+                        self._lose(job, uid)
+            return True
+        listed: set[str] = set()
+        for page in cluster.pages(path, job.selector):
+            self.version = self.version or str(page["metadata"]["resourceVersion"])
+            listed |= {self._see(pod) for pod in page.get("items") or ()}
+        for uid in self.keys() - listed:
+            self._lose(job, uid)
+        return False
 
+    def _see(self, pod: Mapping[str, Any]) -> str:
+        """Add what a response shows of a Pod to what earlier ones showed; its uid."""
+        now = read_pod(pod)
+        self[now.uid] = self.get(now.uid, now).seen_as(now)
+        return now.uid
 
-def _lose(job: JobObjects, pods: dict[str, PodState], uid: str) -> None:
-    """Keep the last state of a deleted Pod, if it says why the Pod ended."""
-    last = pods.pop(uid).deleted(is_plain=job.kind is POD)
-    if last is not None:
-        pods[uid] = last
+    def _lose(self, job: JobObjects, uid: str) -> None:
+        """Keep the last state of a deleted Pod, if it says why the Pod ended."""
+        last = self.pop(uid).deleted(is_plain=job.kind is POD)
+        if last is not None:
+            self[uid] = last
 
 
 def follow_for(

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from pairun.engines.local.instance import LocalInstance, PhaseName
 from pairun.report.live.instancenow import InstanceNow, TaskLimits
-from pairun.report.live.outputline import clean, is_progress, is_skipped_by_condition
-from pairun.report.live.view import Standing
+from pairun.report.live.view import Standing, clean, is_progress, is_skipped_by_condition
 from pairun.volume.journal import JournalTail
 
 Limits = Mapping[str, Mapping[str, TaskLimits]]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-
-import attrs
+from typing import NamedTuple
 
 from pairun.base.sizes import format_size
 from pairun.errors import PairunError, Problem
@@ -24,8 +23,7 @@ OWN_FILES = 32
 """Files that ``pairun run`` itself holds open."""
 
 
-@attrs.frozen(kw_only=True)
-class Capacity:
+class Capacity(NamedTuple):
     """How many instances fit, and what limits them."""
 
     instances: int
@@ -57,21 +55,20 @@ def check_capacity(instances: int, capacity: Capacity | None = None) -> None:
 
 def measure() -> Capacity:
     """Measure this machine's capacity now; the scarcest resource limits it."""
+    memory, processes, files = _memory(), _processes(), _files()
+    need = f"{format_size(memory)} of memory is free, an instance needs"
     limits = [
+        Capacity(memory // INSTANCE_BYTES, f"{need} {format_size(INSTANCE_BYTES)}"),
         Capacity(
-            instances=_memory() // INSTANCE_BYTES,
-            because=f"{format_size(_memory())} of memory is free, an instance needs "
-            f"{format_size(INSTANCE_BYTES)}",
-        )
+            (files - OWN_FILES) // INSTANCE_FILES,
+            f"{files} files may be open, an instance needs {INSTANCE_FILES}",
+        ),
     ]
-    if (processes := _processes()) is not None:
+    if processes is not None:
         because = f"{processes} more processes may start, an instance needs {INSTANCE_PROCESSES}"
-        limits.append(Capacity(instances=processes // INSTANCE_PROCESSES, because=because))
-    files = _files()
-    because = f"{files} files may be open, an instance needs {INSTANCE_FILES}"
-    limits.append(Capacity(instances=(files - OWN_FILES) // INSTANCE_FILES, because=because))
-    scarcest = min(limits, key=lambda each: each.instances)
-    return attrs.evolve(scarcest, instances=max(0, scarcest.instances))
+        limits.append(Capacity(processes // INSTANCE_PROCESSES, because))
+    instances, because = min(limits)
+    return Capacity(max(0, instances), because)
 
 
 def _memory() -> int:

@@ -19,8 +19,7 @@ from pairun.base.signals import Signals
 from pairun.engines.completionpolicy import Decision, Ended, RolePolicy, decide
 from pairun.engines.local.activities import Activities, Limits
 from pairun.engines.local.freeports import PodUids
-from pairun.engines.local.instance import LocalInstance, PhaseName
-from pairun.engines.local.instanceoutput import InstanceOutput
+from pairun.engines.local.instance import InstanceOutput, LocalInstance, PhaseName
 from pairun.engines.local.isolation import Isolation, find_isolation
 from pairun.engines.local.workdir import GANG, TRIAL, WorkDir
 from pairun.job.model import Job, Role

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pairun.engines.local.activities import journal_of
-from pairun.engines.local.instance import PhaseRun
+from pairun.engines.local.instance import LocalInstance, PhaseRun
 from pairun.engines.local.jobrun import RunOutcome, stopper
+from pairun.errors import PairunError
 from pairun.job.model import Job
-from pairun.report.runsummary import InstanceReport, PhaseReport, RunReport
+from pairun.report.journal.finding import JournalFile, read_instance
+from pairun.report.journal.history import InstancePast
+from pairun.report.recap import InstanceReport, PhaseReport, RunReport
+from pairun.volume.door import Door
 
 
 def run_report(job: Job, outcome: RunOutcome) -> RunReport:
@@ -17,11 +21,10 @@ def run_report(job: Job, outcome: RunOutcome) -> RunReport:
         images=[uri.value for r in job.roles if (uri := r.image.node.get("uri"))],
         instances=[
             InstanceReport(
-                label=i.label,
+                past=_past(i),
                 init=_phase(i.ended.get("init")),
                 command=_phase(i.ended.get("runtime")),
                 stopped=_why_stopped(outcome) if i.stopped else "",
-                journal=journal_of(i),
             )
             for i in outcome.instances
         ],
@@ -30,6 +33,14 @@ def run_report(job: Job, outcome: RunOutcome) -> RunReport:
         verdict=_verdict(outcome),
         workdir=outcome.workdir,
     )
+
+
+def _past(instance: LocalInstance) -> InstancePast:
+    journal, volume = journal_of(instance), Door(instance.volume)
+    try:
+        return read_instance(JournalFile(label=instance.label, journal=journal, folder=volume))
+    except PairunError:
+        return InstancePast(label=instance.label, journal=None)
 
 
 def _why_stopped(outcome: RunOutcome) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import attrs
 
 from pairun.job.podresources import GPU_RESOURCE
+from pairun.playbook.document.reading import Node
 from pairun.playbook.podfragment import NO_POD_SETTINGS, PodSettings
 
 Engine = Literal["framework", "job", "jobset", "pod"]
@@ -17,24 +18,27 @@ Version = tuple[int, int]
 Object = dict[str, Any]
 
 SERVICE_ACCOUNT = "runtime-account"
+"""The account whose API token the init container gets, if no setting of the Pods names another."""
 KUBELET_S = 2.0
 """How much of the Pod's grace time may pass before PID 1 gets the stop signal, in seconds."""
 
 
 @attrs.frozen(kw_only=True)
 class Options:
-    """The options for the objects of one job.
+    """The options for the objects of one job: those of `pairun manifest`, and what `make` adds.
 
     Attributes:
         engine: the engine that starts the Pods.
         image: the image of the init container.
-        name: the workload's name; the names of the other objects begin with it.
         namespace: the namespace of all objects; None for kubectl's default.
-        service_account: the account whose API token the init container gets.
         gpu_resource: the cluster's resource name for GPUs.
         log_host_path: the node's folder for logs; None for the engine's default.
         version: the cluster's Kubernetes version; None to allow every feature.
         image_volume: the user's container mounts pairun's image, so init copies no program.
+        user: the user who submits the job.
+        roots: content roots above those of the environment.
+        settings: settings of the Pods from the command line, as `given_settings` returns them.
+        name: the workload's name; the names of the other objects begin with it.
         grace_s: for each role, seconds from the stop signal to the end.
         rendezvous_key: 32 bytes that only the Pods of this job know.
         pods: for each role, the settings of its Pods.
@@ -43,15 +47,17 @@ class Options:
 
     engine: Engine
     image: str
-    name: str
     namespace: str | None = None
-    service_account: str = SERVICE_ACCOUNT
     gpu_resource: str = GPU_RESOURCE
     log_host_path: str | None = None
     version: Version | None = None
     image_volume: bool = False
-    grace_s: Mapping[str, float]
-    rendezvous_key: bytes = attrs.field(repr=False)
+    user: str = "user"
+    roots: Sequence[str] = ()
+    settings: Node | None = None
+    name: str = ""
+    grace_s: Mapping[str, float] = attrs.field(factory=dict)
+    rendezvous_key: bytes = attrs.field(default=b"", repr=False)
     pods: Mapping[str, PodSettings] = attrs.field(factory=dict)
     exit_codes: Mapping[str, int] = attrs.field(factory=dict)
 

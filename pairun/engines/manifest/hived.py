@@ -7,28 +7,39 @@ As OpenPAI's REST server makes it: https://github.com/microsoft/pai, rest-server
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from pairun.base.sizes import quantity
 from pairun.engines.manifest.choices import Object, Options
-from pairun.errors import Problems, did_you_mean
+from pairun.errors import Problem, Problems
 from pairun.job.model import Job, Role
 from pairun.job.writing import as_yaml
+from pairun.playbook.document.checking import Format, violations
 from pairun.playbook.document.reading import Node
 
 SPEC = "hivedscheduler.microsoft.com/pod-scheduling-spec"
 _ISOLATION = "hivedscheduler.microsoft.com/pod-leaf-cell-isolation"
 _ENABLE = "hivedscheduler.microsoft.com/pod-scheduling-enable"
+_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 _PRIORITIES = {"crit": 120, "prod": 100, "test": 10, "oppo": -1}
 _SWITCHES = ("gangReleaseEnable", "lazyPreemptionEnable", "ignoreK8sSuggestedNodes")
-_ROLE_KEYS = ("pinnedCellId", "skuType", "skuNumber", "skuNum", "affinityGroupName", *_SWITCHES)
-_DEVICES = "NVIDIA_VISIBLE_DEVICES"
+_NUMBER = {"type": ["integer", "null"]}
+_OF_A_ROLE: Object = {
+    **dict.fromkeys(("pinnedCellId", "skuType", "affinityGroupName", *_SWITCHES), True),
+    "skuNumber": _NUMBER,
+    "skuNum": _NUMBER,
+}
+"""The keys of a role, each with its schema."""
 
 
 def _hived(job: Job) -> Node | None:
     node = job.extras.get("hivedScheduler") if job.extras else None
-    return node if node is not None and isinstance(node.value, dict) else None
+    return None if node is None or node.value is None else node
+
+
+def _of_role(hived: Node, role: Role) -> Object:
+    node = hived.at(("taskRoles", role.name))
+    return {key: each.value for key, each in node.items()} if node else {}
 
 
 def place_with_hived(template: Object, job: Job, role: Role, options: Options) -> None:
@@ -38,7 +49,7 @@ def place_with_hived(template: Object, job: Job, role: Role, options: Options) -
 
     Args:
         template: metadata and spec; changed in place.
-        job: a job that passed `check_hived`.
+        job: the job.
         role: the role.
         options: the options for the job's objects.
     """
@@ -46,7 +57,17 @@ def place_with_hived(template: Object, job: Job, role: Role, options: Options) -
     if hived is None:
         return
     spec, app = template["spec"], template["spec"]["containers"][0]
-    template["metadata"]["annotations"][SPEC] = as_yaml(_scheduling_spec(job, role, hived, options))
+    own, priority = _of_role(hived, role), hived.get("jobPriorityClass")
+    made = {
+        "virtualCluster": job.virtual_cluster,
+        "priority": _PRIORITIES.get(str(priority.value or "test") if priority else "test"),
+        "pinnedCellId": own.get("pinnedCellId"),
+        "leafCellType": own.get("skuType"),
+        "leafCellNumber": _cells(role, hived, options),
+        **{key: own[key] for key in _SWITCHES if own.get(key) is not None},
+        "affinityGroup": _affinity_group(job, role, hived, options),
+    }
+    template["metadata"]["annotations"][SPEC] = as_yaml(made)
     spec.setdefault("schedulerName", f"hivedscheduler-ds-{job.virtual_cluster}")
     app["resources"]["limits"].pop(options.gpu_resource, None)
     app["resources"]["limits"][_ENABLE] = "1"
@@ -57,61 +78,36 @@ def place_with_hived(template: Object, job: Job, role: Role, options: Options) -
         app["env"] = [*others, field]
 
 
-def _scheduling_spec(job: Job, role: Role, hived: Node, options: Options) -> Object:
-    own = _of_role(hived, role)
-    priority = _value(hived, "jobPriorityClass")
-    return {
-        "virtualCluster": job.virtual_cluster,
-        "priority": _PRIORITIES.get("test" if priority is None else priority),
-        "pinnedCellId": _value(own, "pinnedCellId"),
-        "leafCellType": _value(own, "skuType"),
-        "leafCellNumber": _cells(role, hived, options),
-        **{key: value for key in _SWITCHES if (value := _value(own, key)) is not None},
-        "affinityGroup": _affinity_group(job, role, hived, options),
-    }
-
-
 def _affinity_group(job: Job, role: Role, hived: Node, options: Options) -> Object | None:
     """The group of Pods to place together: the group that a role names, or a gang's own."""
-    names = {r.name: _value(_of_role(hived, r), "affinityGroupName") for r in job.roles}
-    named = any(name is not None for name in names.values())
-    group = names[role.name] if named else "default" if job.gang else None
+    names = {r.name: _of_role(hived, r).get("affinityGroupName") for r in job.roles}
+    if not any(name is not None for name in names.values()):
+        names = dict.fromkeys(names, "default" if job.gang else None)
+    group = names[role.name]
     if group is None:
         return None
-    return {
-        "name": f"{job.framework_name}/{group}",
-        "members": [
-            {"podNumber": r.instances, "leafCellNumber": _cells(r, hived, options)}
-            for r in job.roles
-            if not named or names[r.name] == group
-        ],
-    }
+    members = [
+        {"podNumber": r.instances, "leafCellNumber": _cells(r, hived, options)}
+        for r in job.roles
+        if names[r.name] == group
+    ]
+    return {"name": f"{job.framework_name}/{group}", "members": members}
 
 
 def _cells(role: Role, hived: Node, options: Options) -> int:
     """How many leaf cells an instance needs: by the cluster's sizes, else one per GPU."""
     own, asked = _of_role(hived, role), role.resources
     skus = options.whole.get("hived_skus") or {}
-    chosen = skus.get(_value(own, "skuType"))
+    chosen = skus.get(own.get("skuType"))
     sizes = [chosen] if chosen else list(skus.values())
     if sizes:
-        memory_mb = [(quantity(s["memory"]) or 0) / 2**20 for s in sizes]
-        wanted = (
-            (asked.gpu, min(s["gpu"] for s in sizes)),
-            (asked.cpu, min(s["cpu"] for s in sizes)),
-            (asked.memory_mb, min(memory_mb)),
-        )
-        return max(math.ceil(number / size) for number, size in wanted if size)
-    return int(_value(own, "skuNumber") or _value(own, "skuNum") or asked.gpu)
-
-
-def _of_role(hived: Node, role: Role) -> Node | None:
-    return hived.at(("taskRoles", role.name))
-
-
-def _value(node: Node | None, key: str) -> Any:
-    child = node.get(key) if node is not None else None
-    return None if child is None else child.value
+        rows = [(s["gpu"], s["cpu"], (quantity(s["memory"]) or 0) / 2**20) for s in sizes]
+        least = map(min, zip(*rows, strict=True))
+        wanted = zip((asked.gpu, asked.cpu, asked.memory_mb), least, strict=True)
+        most: int = max(math.ceil(number / size) for number, size in wanted if size)
+        return most
+    number = own.get("skuNumber") or own.get("skuNum") or asked.gpu
+    return number if isinstance(number, int) else 0
 
 
 def check_hived(job: Job, options: Options, problems: Problems) -> None:
@@ -122,66 +118,46 @@ def check_hived(job: Job, options: Options, problems: Problems) -> None:
         options: the options for the job's objects.
         problems: collects errors, and a warning if no setting names the scheduler.
     """
-    given = job.extras.get("hivedScheduler") if job.extras else None
-    if given is None or given.value is None:
-        return
     hived = _hived(job)
     if hived is None:
-        problems.error("PR503", "extras.hivedScheduler must be a mapping", given.place)
         return
-    priority = hived.get("jobPriorityClass")
-    if priority is not None and priority.value not in (None, *_PRIORITIES):
-        words = f"jobPriorityClass must be one of {', '.join(_PRIORITIES)}"
-        problems.error("PR503", words, priority.place)
-    listed = hived.get("taskRoles")
-    for name, own in listed.items() if listed else ():
-        _check_role(job, name, own, problems)
+    closed: Object = {"type": ["object", "null"], "additionalProperties": False}
+    of_role = {**closed, "properties": _OF_A_ROLE}
+    roles = {**closed, "properties": {role.name: of_role for role in job.roles}}
+    priorities = {"enum": [*_PRIORITIES, None]}
+    schema = {"type": "object", "properties": {"jobPriorityClass": priorities, "taskRoles": roles}}
+    form = Format("PR502", "PR503", "PR503", dotted=True, adjust=_no_role)
+    if wrong := list(violations(hived, schema, form, whole="extras.hivedScheduler")):
+        problems.extend(wrong)
+        return
+    groups: dict[Any, tuple[Any, Any]] = {}
     for role in job.roles:
-        if not _cells(role, hived, options):
-            problems.error(
-                "PR782",
-                f"how many cells of HiveD the role '{role.name}' needs is unknown: it has no GPU",
-                role.node.key or role.node.place,
-                "set the size of the cells in the cluster's policy: pod.defaults.hived_skus",
-            )
-    _check_groups(job, hived, problems)
+        own, at = _of_role(hived, role), hived.at(("taskRoles", role.name))
+        name, cells = own.get("affinityGroupName"), (own.get("skuType"), own.get("pinnedCellId"))
+        in_job = role.node.key or role.node.place
+        in_hived = (at and at.key) or in_job
+        rows = (
+            (None not in cells, "PR503", in_hived, None,
+             f"the role '{role.name}' has skuType and pinnedCellId, and HiveD takes one of them"),
+            (name is not None and groups.setdefault(name, cells) != cells, "PR503", in_hived, None,
+             f"the roles of the affinity group '{name}' have different cells"),
+            (not _cells(role, hived, options), "PR782", in_job,
+             "set the size of the cells in the cluster's policy: pod.defaults.hived_skus",
+             f"how many cells of HiveD the role '{role.name}' needs is unknown: it has no GPU"),
+        )  # fmt: skip
+        for is_wrong, id_, place, hint, words in rows:
+            if is_wrong:
+                problems.error(id_, words, place, hint)
     if options.whole.get("spec.schedulerName") is None:
         problems.warning(
             "PR784",
             f"HiveD's scheduler hivedscheduler-ds-{job.virtual_cluster} places the Pods; without "
             "it they stay pending",
-            given.key or given.place,
+            hived.key or hived.place,
             "leave out extras.hivedScheduler where the cluster has no HiveD, or name its scheduler "
             "with spec.schedulerName",
         )
 
 
-def _check_role(job: Job, name: str, own: Node, problems: Problems) -> None:
-    names = [r.name for r in job.roles]
-    if name not in names:
-        place, hint = own.key or own.place, did_you_mean(name, names)
-        problems.error("PR509", f"extras.hivedScheduler: there is no role '{name}'", place, hint)
-    for key, node in own.items():
-        if key not in _ROLE_KEYS:
-            problems.error(
-                "PR502",
-                f"HiveD has no '{key}'",
-                node.key or node.place,
-                did_you_mean(key, _ROLE_KEYS),
-            )
-    pinned = own.get("pinnedCellId")
-    if pinned is not None and None not in (pinned.value, _value(own, "skuType")):
-        words = f"the role '{name}' has skuType and pinnedCellId, and HiveD takes one of them"
-        problems.error("PR503", words, pinned.key or pinned.place)
-
-
-def _check_groups(job: Job, hived: Node, problems: Problems) -> None:
-    """Check that the roles of an affinity group have the same cells."""
-    first: dict[Any, Sequence[Any]] = {}
-    for role in job.roles:
-        own = _of_role(hived, role)
-        name = _value(own, "affinityGroupName")
-        cells = [_value(own, "skuType"), _value(own, "pinnedCellId")]
-        if own is not None and name is not None and first.setdefault(name, cells) != cells:
-            words = f"the roles of the affinity group '{name}' have different cells"
-            problems.error("PR503", words, own.key or own.place)
+def _no_role(path: tuple[str | int, ...], _: Node, problem: Problem) -> Problem:
+    return problem._replace(id="PR509") if len(path) == 2 and problem.id == "PR502" else problem

@@ -1,48 +1,36 @@
-"""The Secrets of a job, and the job's text without secret values."""
+"""The Secrets of a job, and its ConfigMap: the job's text without secret values."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import attrs
 
 from pairun.engines.manifest.choices import Object, Options
-from pairun.engines.manifest.objectnames import metadata
+from pairun.engines.manifest.objectnames import ENGINE, metadata
 from pairun.errors import Place, Problems
-from pairun.job.hiding import leaves, mask_secrets
+from pairun.job.hiding import mask_secrets
 from pairun.job.jobview import job_context
 from pairun.job.model import Job
 from pairun.job.planning import secrets_of
 from pairun.job.writing import as_yaml
+from pairun.kube.labels import CONFIG_SECRET, JOB_CONFIG, KEY_SECRET, REGISTRY_SECRET
+from pairun.kube.ports import PORT_ANNOTATION
 from pairun.module import reveal
-from pairun.playbook.document.reading import Node, node_of
-from pairun.playbook.document.scalars import js_text
+from pairun.openpai.framework import make_framework
+from pairun.playbook.document.reading import node_of
 from pairun.secrets.forms import MASK
-from pairun.secrets.shapes import plain_secrets
 from pairun.secrets.vault import Vault
 
+FOLDER = "/usr/local/pai-job"
+"""Where it is mounted: not on the shared volume, where the user's container may write."""
+FILE = "framework.json"
+MAX_BYTES = 1024 * 1024
+"""The API server's limit for the data of one ConfigMap or Secret, in bytes."""
 DOCKER_HUB = "https://index.docker.io/v1/"
 _LOGIN = ("username", "password", "registryuri")
-_LEAST = 4
-"""Shorter values occur by chance in too many texts."""
-
-
-def config_secret_name(name: str) -> str:
-    """The name of the Secret with the job's secrets, for a workload's name."""
-    return f"{name}-configcred"
-
-
-def registry_secret_name(name: str) -> str:
-    """The name of the Secret with the logins for images."""
-    return f"{name}-regcred"
-
-
-def rendezvous_secret_name(name: str) -> str:
-    """The name of the Secret that only the Pods of the job know."""
-    return f"{name}-rendezvous"
 
 
 # --- the job's text ------------------------------------------------------------------------------
@@ -56,7 +44,7 @@ def storable(job: Job, problems: Problems) -> Job:
 
     Args:
         job: the job.
-        problems: collects errors, and warnings of secrets that stay in the text.
+        problems: collects errors.
     """
     if job.secrets_unknown:
         secrets = job.node.get("secrets")
@@ -67,7 +55,6 @@ def storable(job: Job, problems: Problems) -> Job:
             "give the job's own file instead of its Framework",
         )
         return job
-    _warn_of_plain_secrets(job, problems)
     moved: dict[str, str] = {}
     document = job.node.plain()
     for entry in document.get("prerequisites") or ():
@@ -97,39 +84,6 @@ def _without_password(auth: dict[str, Any], image: str, moved: dict[str, str]) -
     return kept
 
 
-def _warn_of_plain_secrets(job: Job, problems: Problems) -> None:
-    values = {js_text(n.value).strip() for n in leaves(job.secrets)} if job.secrets else set()
-    values = {v for v in values if len(v) >= _LEAST}
-    for key, leaf in _open_leaves(job.node):
-        text = leaf.value
-        if not isinstance(text, str):
-            continue
-        if any(plain_secrets(key, text)) or any(v in text for v in values):
-            # The warning must not show the secret.
-            line = leaf.place.line
-            leaf.place.source.hide(line, line + text.count("\n") + 1)
-            problems.warning(
-                "PR784",
-                f"a secret is in plain text under '{key}': all who may read the job's "
-                "ConfigMap, Framework or Pods can read it",
-                leaf.place,
-                "move it below 'secrets', and write <% $secrets.NAME %> here",
-            )
-
-
-def _open_leaves(node: Node, key: str = "") -> Iterator[tuple[str, Node]]:
-    """The scalars of a job with their keys, except those that are kept apart anyway."""
-    if isinstance(node.value, dict):
-        for name, child in node.items():
-            if (key, name) != ("", "secrets") and name != "auth":
-                yield from _open_leaves(child, name)
-    elif isinstance(node.value, list):
-        for child in node.elements():
-            yield from _open_leaves(child, key or "[]")
-    else:
-        yield key, node
-
-
 # --- the objects ---------------------------------------------------------------------------------
 
 
@@ -138,27 +92,20 @@ def secret_objects(job: Job, options: Options, problems: Problems) -> list[Objec
     made = []
     if job.secrets is not None:
         text = as_yaml(job.secrets.plain())
-        made.append(_secret(options, config_secret_name(options.name), "secrets.yaml", text))
+        made.append(_secret(options, CONFIG_SECRET, "secrets.yaml", text))
     if logins := _logins(job, problems):
-        made.append(
-            _secret(
-                options,
-                registry_secret_name(options.name),
-                ".dockerconfigjson",
-                json.dumps({"auths": logins}),
-                type_="kubernetes.io/dockerconfigjson",
-            )
-        )
+        text, kind = json.dumps({"auths": logins}), "kubernetes.io/dockerconfigjson"
+        made.append(_secret(options, REGISTRY_SECRET, ".dockerconfigjson", text, kind))
     key = base64.b64encode(options.rendezvous_key).decode()
-    made.append(_secret(options, rendezvous_secret_name(options.name), "key", key))
+    made.append(_secret(options, KEY_SECRET, "key", key))
     return made
 
 
-def _secret(options: Options, name: str, key: str, text: str, type_: str = "Opaque") -> Object:
+def _secret(options: Options, end: str, key: str, text: str, type_: str = "Opaque") -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": metadata(options, name),
+        "metadata": metadata(options, f"{options.name}-{end}"),
         "type": type_,
         "data": {key: base64.b64encode(text.encode()).decode()},
     }
@@ -184,3 +131,36 @@ def _logins(job: Job, problems: Problems) -> dict[str, dict[str, str]]:
             )
         places.setdefault(registry, role.image.node.place)
     return logins
+
+
+def config_map(job: Job, options: Options, problems: Problems) -> Object:
+    """Store the job as a Framework object without status.
+
+    Args:
+        job: the job, without secrets in its text.
+        options: the options for its objects.
+        problems: collects errors.
+    """
+    framework = make_framework(job, framework_name=options.name)
+    framework["metadata"].pop("namespace")
+    for role in framework["spec"]["taskRoles"]:
+        # Init reads only the ports of a Pod; the rest would be a duplicate.
+        annotations = role["task"]["pod"]["metadata"]["annotations"]
+        ports = {PORT_ANNOTATION: annotations[PORT_ANNOTATION]}
+        role["task"]["pod"] = {"metadata": {"annotations": ports}}
+    text = json.dumps(framework, indent=1, ensure_ascii=False) + "\n"
+    if (size := len(text.encode())) > MAX_BYTES:
+        problems.error(
+            "PR783",
+            f"the job is too large for a ConfigMap: {size >> 10} KiB, at most {MAX_BYTES >> 10}",
+            hint="download long content, such as scripts, at run time",
+        )
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            **metadata(options, f"{options.name}-{JOB_CONFIG}"),
+            "annotations": {ENGINE: options.engine},
+        },
+        "data": {FILE: text},
+    }

@@ -8,15 +8,13 @@ import re
 from pairun.engines.manifest.choices import Engine, Object, Options
 from pairun.errors import Problems
 from pairun.job.model import Job
+from pairun.kube.labels import JOB_LABEL
 
 LABEL_MAX = 63
 """The limit for labels, and for names that become host names (RFC 1123)."""
 NAME_MAX = 36
 """`LABEL_MAX` without the room for role, index and five random characters."""
 
-JOB_LABEL = "pairun/job"
-ROLE_LABEL = "pairun/role"
-INDEX_LABEL = "pairun/index"
 ENGINE = "pairun/engine"
 """Annotation of the ConfigMap: the engine, which a login may need that cannot read every kind."""
 MANAGED = {"app.kubernetes.io/managed-by": "pairun"}

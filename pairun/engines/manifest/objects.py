@@ -6,13 +6,10 @@ import re
 
 from pairun.base.sizes import quantity
 from pairun.engines.manifest.choices import Object, Options
-from pairun.engines.manifest.configmap import config_map
-from pairun.engines.manifest.engine_jobset import jobset_workload
 from pairun.engines.manifest.hived import check_hived
-from pairun.engines.manifest.jobsecrets import secret_objects, storable
+from pairun.engines.manifest.jobsecrets import config_map, secret_objects, storable
 from pairun.engines.manifest.objectnames import LABEL_MAX, check_names, labels, metadata, short
 from pairun.engines.manifest.podsecurity import check_profile
-from pairun.engines.manifest.podvalues import job_fields, workload_fields
 from pairun.engines.manifest.queues import mark_workload, pod_groups
 from pairun.engines.manifest.retries import (
     counted,
@@ -23,12 +20,13 @@ from pairun.engines.manifest.retries import (
     restarts_alone,
     warn_of_exit_codes,
 )
-from pairun.engines.manifest.rolepod import pod_template
+from pairun.engines.manifest.rolepod import job_fields, pod_template, workload_fields
 from pairun.engines.manifest.storages import check_storages, unmountable
 from pairun.engines.manifest.versions import check_version
 from pairun.errors import Problems
 from pairun.job.model import Job, Role
 from pairun.job.templates import TAG
+from pairun.kube.gang import RESTART_ATTEMPT
 from pairun.openpai.framework import make_framework
 from pairun.playbook.podfragment import APP, PodSettings, found
 
@@ -90,14 +88,7 @@ def job_workload(job: Job, options: Options, problems: Problems) -> list[Object]
     else:
         warn_of_exit_codes(problems)
     spec["template"] = pod_template(job, role, options, index=0 if alone else None)
-    return [
-        {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": metadata(options, options.name),
-            "spec": spec,
-        }
-    ]
+    return [_workload("batch/v1", "Job", options, spec)]
 
 
 def _warn(job: Job, role: Role, problems: Problems) -> None:
@@ -117,6 +108,59 @@ def _warn(job: Job, role: Role, problems: Problems) -> None:
             "FrameworkController counts it as a success",
             place_of(role),
         )
+
+
+def jobset_workload(job: Job, options: Options, problems: Problems) -> list[Object]:
+    """Make the JobSet of a job, version v1alpha2. A retry creates all its Pods again.
+
+    https://jobset.sigs.k8s.io/docs/reference/
+    """
+    names = {role.name: _name(role, options) for role in job.roles}
+    for role in job.roles:
+        if never_fails(role):
+            problems.error(
+                "PR780",
+                f"a JobSet fails when instances of '{role.name}' fail: it cannot ignore "
+                "all of their failures",
+                place_of(role),
+                f"set minFailedInstances to a number from 1 to {role.instances}",
+            )
+    failure: Object = {"maxRestarts": job.retry_count}
+    if job.retry_count and has_failure_policy(options):
+        reasons = ["PodFailurePolicy"]
+        failure["rules"] = [
+            {"name": "failed_for_good", "action": "FailJobSet", "onJobFailureReasons": reasons}
+        ]
+    spec: Object = {"failurePolicy": failure, **workload_fields(options)}
+    # The first role that completes ends the job; a role with -1 waits for the others.
+    ending = [names[r.name] for r in job.roles if 0 < r.min_succeeded <= r.instances]
+    if ending and len(job.roles) > 1:
+        spec["successPolicy"] = {"operator": "Any", "targetReplicatedJobs": ending}
+    spec["replicatedJobs"] = [_replicated(job, r, names[r.name], options) for r in job.roles]
+    return [_workload("jobset.x-k8s.io/v1alpha2", "JobSet", options, spec)]
+
+
+def _workload(version: str, kind: str, options: Options, spec: Object) -> Object:
+    meta = metadata(options, options.name)
+    return {"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec}
+
+
+def _name(role: Role, options: Options) -> str:
+    """A role's name in the JobSet, short enough for the names of its Pods."""
+    after = f"--0-{role.instances - 1}-abcde"
+    return short(role.fc_name, LABEL_MAX - len(options.name) - len(after))
+
+
+def _replicated(job: Job, role: Role, name: str, options: Options) -> Object:
+    spec = {**counted(job, role), **job_fields(role, options), "completionMode": "Indexed"}
+    if has_failure_policy(options):
+        spec["podFailurePolicy"] = {
+            "rules": failure_rules(job, role, spec, options.exit_codes, alone=False)
+        }
+    path = f"metadata.labels['{RESTART_ATTEMPT}']"
+    attempt = {"valueFrom": {"fieldRef": {"fieldPath": path}}}
+    spec["template"] = pod_template(job, role, options, attempt=attempt)
+    return {"name": name, "replicas": 1, "template": {"spec": spec}}
 
 
 MAX_ANNOTATIONS = 256 * 1024
@@ -227,6 +271,15 @@ def check_settings(job: Job, options: Options, problems: Problems) -> None:
                 message = f"the engine {options.engine} has no '{key}'"
                 hint = "--engine job or jobset has it"
                 problems.error("PR780", message, pod.place(key), hint)
+        if options.engine == "framework" and pod.get("pod_security") == "restricted":
+            # Its types are those of Kubernetes before 1.19: https://github.com/microsoft/frameworkcontroller
+            problems.error(
+                "PR780",
+                "FrameworkController drops the seccomp profile that 'pod_security: restricted' "
+                "requires: no Pod of a Framework is created",
+                pod.place("pod_security"),
+                "--engine job, jobset or pod, or pod_security: baseline",
+            )
         _check_mounts(job, pod, problems)
 
 

@@ -15,11 +15,11 @@ from pairun.engines.manifest.choices import Object, Options
 from pairun.engines.manifest.objectnames import metadata
 from pairun.errors import Problems
 from pairun.job.model import Job
+from pairun.kube.labels import LABEL_VALUE
 
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 _KUEUE_GROUP = "kueue.x-k8s.io/pod-group-name"
 _KUEUE_COUNT = "kueue.x-k8s.io/pod-group-total-count"
-_LABEL = re.compile("[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
 class _Scheduler(NamedTuple):
@@ -111,7 +111,7 @@ def mark_workload(
     if queue is None or not _kueue(options):
         return
     place = options.whole.place("queue")
-    if not _LABEL.fullmatch(queue):
+    if not re.fullmatch(LABEL_VALUE, queue):
         problems.error("PR783", f"the queue '{queue}' cannot be a label of Kubernetes", place)
     if options.engine == "framework":
         problems.error(
@@ -139,11 +139,5 @@ def pod_groups(job: Job, options: Options) -> list[Object]:
     queue = options.whole.get("queue")
     if group["system"] == "volcano" and options.whole.get("queue_system") == "volcano" and queue:
         spec["queue"] = queue
-    return [
-        {
-            "apiVersion": _GROUPS[group["system"]].version,
-            "kind": "PodGroup",
-            "metadata": metadata(options, options.name),
-            "spec": spec,
-        }
-    ]
+    version, meta = _GROUPS[group["system"]].version, metadata(options, options.name)
+    return [{"apiVersion": version, "kind": "PodGroup", "metadata": meta, "spec": spec}]

@@ -1,7 +1,7 @@
 """When a Job retries and completes: the job file's limits as fields of a Job.
 
 The codes of init are those of docs/exit-codes.md; `pairun.report.exitcodes` has those of the user's
-container, for `pairun export`, too.
+container, for `pairun manifest --retry-rules`, too.
 The terms are Kubernetes': https://kubernetes.io/docs/concepts/workloads/controllers/job/.
 """
 
@@ -13,17 +13,13 @@ from pairun.engines.manifest.choices import Object, Options
 from pairun.engines.manifest.versions import POD_FAILURE_POLICY
 from pairun.errors import Place, Problems
 from pairun.job.model import Job, Role
-from pairun.report.exitcodes import codes
+from pairun.report.exitcodes import DISRUPTED, codes, on_exit
 
 _OF_INIT = {
     # no such image, a barrier that cannot pass
     "for good": [252, 254],
     # barrier failures, a port in use: the next Pod gets other ports
     "passing": [250, 253],
-}
-_DISRUPTED: Object = {
-    "action": "Ignore",
-    "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
 }
 
 
@@ -84,19 +80,14 @@ def failure_rules(
     give_up, uncounted = codes(own)
     rules = _by_container(action, _OF_INIT["for good"], give_up)
     if alone and restarts_alone(job, role):
-        return [_DISRUPTED, *rules, *_by_container("Ignore", _OF_INIT["passing"], uncounted)]
+        return [DISRUPTED, *rules, *_by_container("Ignore", _OF_INIT["passing"], uncounted)]
     return rules
 
 
 def _by_container(action: str, of_init: list[int], of_app: list[int]) -> list[Object]:
     """One rule per container; one without codes has none."""
     table = {"init": of_init, "app": of_app}
-    return [_on_exit(action, name, values) for name, values in table.items() if values]
-
-
-def _on_exit(action: str, container: str, values: list[int]) -> Object:
-    when = {"containerName": container, "operator": "In", "values": values}
-    return {"action": action, "onExitCodes": when}
+    return [on_exit(action, name, values) for name, values in table.items() if values]
 
 
 def has_failure_policy(options: Options) -> bool:

@@ -7,27 +7,25 @@ import os.path
 import re
 from typing import Any
 
+from pairun.base.durations import parse_seconds
 from pairun.base.grace import VARIABLE as GRACE
 from pairun.base.onstop import INTERRUPTED
 from pairun.base.onstop import VARIABLE as ON_STOP
-from pairun.engines.manifest.choices import KUBELET_S, Object, Options
-from pairun.engines.manifest.configmap import FILE, FOLDER, config_map_name
+from pairun.engines.manifest.choices import KUBELET_S, SERVICE_ACCOUNT, Object, Options
 from pairun.engines.manifest.hived import place_with_hived
-from pairun.engines.manifest.jobsecrets import rendezvous_secret_name
-from pairun.engines.manifest.objectnames import INDEX_LABEL, JOB_LABEL, MANAGED, ROLE_LABEL
+from pairun.engines.manifest.jobsecrets import FILE, FOLDER
+from pairun.engines.manifest.objectnames import MANAGED
 from pairun.engines.manifest.podsecurity import app_uid, confine, set_apparmor
-from pairun.engines.manifest.podvalues import apply_to_pod
 from pairun.engines.manifest.queues import mark_pod
 from pairun.engines.manifest.storages import mount_storages
 from pairun.job.model import Job, Role
-from pairun.kube.ports import DEFAULT_RANGE, PORT_ANNOTATION
+from pairun.kube.labels import INDEX_LABEL, INDEXED, JOB_CONFIG, JOB_LABEL, KEY_SECRET, ROLE_LABEL
+from pairun.kube.ports import PORT_ANNOTATION
 from pairun.kube.tokenvolume import CREDENTIALS, token_volume
 from pairun.openpai.podtemplate import PodMaker
+from pairun.playbook.podfragment import APP, overlaid
 from pairun.volume.bundle import IN_THE_IMAGE, PROVIDED
 from pairun.volume.logjournal import VARIABLE as LOG_JOURNAL
-
-INDEXED = "batch.kubernetes.io/job-completion-index"
-"""The Pod annotation with the index in an Indexed Job."""
 
 RENDEZVOUS = "/usr/local/pai/rendezvous"
 OPENPAI_LOGS = "/var/log/pai"
@@ -35,6 +33,7 @@ MAX_VARIABLE_BYTES = 100_000
 """Linux refuses to start a program with a variable of more than 128 KiB."""
 
 _TERMINATION = "terminationMessagePolicy"
+_DEADLINE = "activeDeadlineSeconds"
 _INDEXES = (
     "FC_TASK_INDEX",
     "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX",
@@ -62,7 +61,7 @@ def pod_template(
     Returns:
         The template for the engine's object. Only the init container gets the API token.
     """
-    template = PodMaker(job, options.name, DEFAULT_RANGE, options.image, "", "").make(role)
+    template = PodMaker(job, options.name, image=options.image).make(role)
     spec = template["spec"]
     # OpenPAI's own nodes, classes and devices do not exist in other clusters.
     for name in ("affinity", "priorityClassName"):
@@ -77,12 +76,12 @@ def pod_template(
         _identify(template, role, options, index, attempt or {"value": "0"})
     if not options.host_network:
         del spec["hostNetwork"]
-    spec["serviceAccountName"] = options.service_account
+    spec["serviceAccountName"] = SERVICE_ACCOUNT
     spec["automountServiceAccountToken"] = False
     for container in (init, app):
         container[_TERMINATION] = "FallbackToLogsOnError"
         container["env"] = [_as_kubernetes_reads(v) for v in container["env"]]
-    apply_to_pod(template, role, options)
+    _apply_settings(template, role, options)
     spec = template["spec"]
     init, app = spec["initContainers"][0], spec["containers"][0]
     if options.image_volume:
@@ -165,7 +164,7 @@ def _set_volumes(options: Options, spec: Object) -> None:
         if volume["name"] == "job-exit-spec":
             volume["configMap"]["optional"] = True
     rendezvous = {"name": "rendezvous", "mountPath": RENDEZVOUS, "readOnly": True}
-    secret = {"secretName": rendezvous_secret_name(options.name)}
+    secret = {"secretName": f"{options.name}-{KEY_SECRET}"}
     spec["volumes"] += [{"name": "rendezvous", "secret": secret}, token_volume("api-token")]
     init["volumeMounts"] += [
         rendezvous,
@@ -173,7 +172,8 @@ def _set_volumes(options: Options, spec: Object) -> None:
     ]
     app["volumeMounts"].append(rendezvous)
     if options.engine != "framework":
-        spec["volumes"].append({"name": "job", "configMap": {"name": config_map_name(options)}})
+        config = {"name": f"{options.name}-{JOB_CONFIG}"}
+        spec["volumes"].append({"name": "job", "configMap": config})
         init["volumeMounts"].append({"name": "job", "mountPath": FOLDER, "readOnly": True})
 
 
@@ -235,3 +235,48 @@ def _as_kubernetes_reads(variable: dict[str, Any]) -> dict[str, Any]:
     if not variable.get("value"):
         return {k: v for k, v in variable.items() if k != "value"}
     return {**variable, "value": re.sub(r"\$(?=[$(])", "$$", variable["value"])}
+
+
+# --- settings of Pods -----------------------------------------------------------------------------
+
+
+def _apply_settings(template: Object, role: Role, options: Options) -> None:
+    """Lay a role's settings over its Pod template.
+
+    Args:
+        template: metadata and spec; changed in place.
+        role: the role.
+        options: the options for the job's objects.
+    """
+    pod = options.pod(role.name)
+    for part in ("metadata", "spec"):
+        template[part] = overlaid(template[part], pod.get(part) or {})
+    spec = template["spec"]
+    init = spec["initContainers"][0]
+    if (resources := pod.get("init_resources")) is not None:
+        init |= overlaid(init, {"resources": resources})
+    if (size := pod.get("shm")) is not None:
+        [shm] = [v for v in spec["volumes"] if v["name"] == "dshm"]
+        shm["emptyDir"] = {**shm["emptyDir"], "sizeLimit": str(size)}
+    if (policy := pod.get(f"{APP}.imagePullPolicy")) is not None:
+        init["imagePullPolicy"] = policy
+    for constraint in spec.get("topologySpreadConstraints", ()):
+        own = {JOB_LABEL: options.name, ROLE_LABEL: role.fc_name}
+        constraint.setdefault("labelSelector", {"matchLabels": own})
+    if options.engine in ("job", "jobset"):
+        spec.pop(_DEADLINE, None)
+
+
+def job_fields(role: Role, options: Options) -> Object:
+    """The settings for the spec of a role's Job: the deadline counts from its first attempt."""
+    deadline = options.pod(role.name).get(f"spec.{_DEADLINE}")
+    return {} if deadline is None else {_DEADLINE: deadline}
+
+
+def workload_fields(options: Options) -> Object:
+    """The settings for the spec of a Job or a JobSet itself."""
+    suspend, ttl = options.whole.get("suspend"), options.whole.get("ttl_after_finished")
+    fields: Object = {} if suspend is None else {"suspend": suspend}
+    if ttl is not None:
+        fields["ttlSecondsAfterFinished"] = math.ceil(parse_seconds(ttl) or 0)
+    return fields

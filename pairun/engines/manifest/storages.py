@@ -8,11 +8,9 @@ import re
 from pairun.engines.manifest.choices import Object
 from pairun.errors import Problems
 from pairun.job.model import Job
+from pairun.kube.labels import OBJECT_NAME
 from pairun.playbook.document.reading import Node
 
-CLAIM_MAX = 253
-_CLAIM = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-"""The name of a PersistentVolumeClaim (RFC 1123, a subdomain)."""
 _OWN = (
     "/usr/local/pai",
     "/dev",
@@ -31,7 +29,7 @@ def check_storages(job: Job, problems: Problems) -> None:
     at: dict[str, str] = {}
     for storage in job.storages:
         place, name, path = storage.node.place, storage.name, storage.path
-        if len(name) > CLAIM_MAX or not _CLAIM.fullmatch(name):
+        if not re.fullmatch(OBJECT_NAME, name):
             problems.error(
                 "PR783",
                 f"the storage '{name}' cannot be a PersistentVolumeClaim",

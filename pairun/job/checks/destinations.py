@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from pairun.contract.arguments import build
 from pairun.errors import Place, Problem
@@ -11,16 +11,11 @@ from pairun.job.planning import RolePlan
 from pairun.module import StateModule
 from pairun.plan import Task
 from pairun.playbook.content import Content
-from pairun.playbook.drafts import TaskDraft
+from pairun.playbook.drafts import Origins, TaskDraft
 
 
 def destination_warnings(plan: RolePlan, content: Content) -> Iterator[Problem]:
-    """A warning for each path that two tasks of a phase write, unless both do the same.
-
-    Args:
-        plan: the role's plan.
-        content: the content roots, which contain the modules.
-    """
+    """A warning for each path that two tasks of a phase write, unless both do the same."""
     for phase, phase_plan in plan.plans.items():
         drafts = plan.effective.drafts[phase].by_id()
         writers: dict[str, Task] = {}
@@ -28,7 +23,8 @@ def destination_warnings(plan: RolePlan, content: Content) -> Iterator[Problem]:
             for path in _written(task, content):
                 first = writers.setdefault(path, task)
                 if first is not task and (first.module, first.args) != (task.module, task.args):
-                    yield _warning(path, first, task, drafts)
+                    origins = Origins(drafts.get(task.id), {}, None)
+                    yield _warning(path, first, task, drafts, _fields(path, task, origins))
 
 
 def _written(task: Task, content: Content) -> Iterator[str]:
@@ -43,13 +39,27 @@ def _written(task: Task, content: Content) -> Iterator[str]:
     yield from map(os.path.normpath, written)
 
 
-def _warning(path: str, first: Task, second: Task, drafts: Mapping[str, TaskDraft]) -> Problem:
+def _fields(path: str, task: Task, origins: Origins) -> list[str]:
+    """The arguments that set a path, or the parameters of a plugin that do."""
+    if origins.task is None:
+        return []
+    args = [(name, node) for name, node in origins.task.args.items() if task.args.get(name) == path]
+    if origins.task.given is None:
+        return [f"'{name}'" for name, _ in args]
+    return [f"'{n.split()[-1]}'" for _, node in args for n, _ in origins.sources(node)]
+
+
+def _warning(
+    path: str, first: Task, second: Task, drafts: Mapping[str, TaskDraft], fields: Sequence[str]
+) -> Problem:
     earlier = _place(drafts.get(first.id))
     return Problem(
         "PR927",
         f"the tasks '{first.id}' and '{second.id}' both write {path}",
         _place(drafts.get(second.id)),
-        "give one of them another path, or do its work in the command",
+        f"set another path with {' or '.join(fields)} in one of them"
+        if fields
+        else "use one of them, and do the other's work in the command",
         "warning",
         (("the first one", earlier),) if earlier else (),
     )

@@ -38,7 +38,6 @@ def grace_warnings(plan: RolePlan, pod: PodGrace | None = None) -> Iterator[Prob
     """The warnings about handlers and signals in the user's container of a role.
 
     Args:
-        plan: the role's plan.
         pod: the grace time in the Pod's manifest; it overrides the playbook's.
     """
     if (runtime := plan.plans.get("runtime")) is None:
@@ -79,15 +78,13 @@ def _handlers(plan: Plan, draft: Draft, grace: Grace, also: _Also) -> Iterator[P
                     task_draft.used_at or (handlers.place if handlers else task_draft.place)
                 )
     if needed_s > grace.handlers_s:
-        yield _warning(
-            "PR920",
+        message = (
             f"after a stop the exit handlers may take {format_duration(needed_s)}, and the grace "
             f"time of {format_duration(grace.seconds)} leaves them "
-            f"{format_duration(grace.handlers_s)}",
-            places[-1] if places else None,
-            "shorten their timeouts, or raise grace together with the Pod's own grace period",
-            also,
+            f"{format_duration(grace.handlers_s)}"
         )
+        hint = "shorten their timeouts, or raise grace together with the Pod's own grace period"
+        yield _warning("PR920", message, places[-1] if places else None, hint, also)
 
 
 def _longest_s(handler: Task) -> float | None:
@@ -100,7 +97,6 @@ def torchrun_warnings(plans: Sequence[RolePlan], pod: PodGrace | None = None) ->
     """One warning for all roles whose torchrun may outlive the command's part of the grace time.
 
     Args:
-        plans: the plans of the roles.
         pod: the grace time in the Pod's manifest; it overrides the playbook's.
     """
     also = [("the grace time", pod.place)] if pod is not None and pod.place else []
@@ -163,20 +159,16 @@ def _signals(command: Task, draft: Draft, grace: Grace, also: _Also) -> Iterator
                 also,
             )
     if not forwarding.steps(signal.SIGTERM):
-        yield _warning(
-            "PR923",
-            "the command gets no signal at a stop, and is killed at the end of its time",
-            place,
-            "send it the signal that it saves its work on: SIGTERM: SIGUSR1",
-            [],
-        )
+        message = "the command gets no signal at a stop, and is killed at the end of its time"
+        hint = "send it the signal that it saves its work on: SIGTERM: SIGUSR1"
+        yield _warning("PR923", message, place, hint, [])
 
 
 def _place_of_argument(draft: Draft, task: Task, argument: str) -> Place | None:
     task_draft = draft.find(task.id)
     module = task_draft.node.get(task.module) if task_draft else None
     node = module.get(argument) if module else None
-    return node.key or node.place if node else None
+    return node.head if node else None
 
 
 def _forwarding(command: Task) -> Forwarding | None:

@@ -6,17 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 
 from pairun.errors import Place, Problem, Problems, nearest
-from pairun.job.hiding import mask_secrets
+from pairun.job.hiding import leaves, mask_secrets
 from pairun.job.model import Job, Role
-from pairun.job.templates import (
-    chosen_prerequisites,
-    command_nodes,
-    tag_place,
-    undefined_tags,
-)
+from pairun.job.templates import chosen_prerequisites, command_nodes, tag_place, undefined_tags
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
 from pairun.secrets.forms import MIN_BYTES
+from pairun.secrets.shapes import plain_secrets, script_secrets
 
 
 def job_warnings(job: Job) -> Problems:
@@ -27,9 +23,9 @@ def job_warnings(job: Job) -> Problems:
         out.extend(_retry_count(job, role))
         out.extend(_completion(role))
         out.extend(_tags(job, role))
-        out.extend(_image(role))
         out.extend(folded_warnings(command_nodes(job, role)))
     out.extend(_secrets(job))
+    out.extend(_plain_secrets(job))
     return out
 
 
@@ -39,24 +35,20 @@ def _warning(id_: str, message: str, place: Place | None, hint: str | None = Non
 
 def _role_name(role: Role) -> Iterator[Problem]:
     if role.name != role.fc_name:
-        yield _warning(
-            "PR901",
-            f"the Pods of role '{role.name}' have the name '{role.fc_name}'",
-            role.node.key,
+        message = f"the Pods of role '{role.name}' have the name '{role.fc_name}'"
+        hint = (
             f"use lower-case letters and digits only, or expect both in variables: "
-            f"PAI_HOST_IP_{role.fc_name}_0 and PAI_HOST_IP_{role.name}_0",
+            f"PAI_HOST_IP_{role.fc_name}_0 and PAI_HOST_IP_{role.name}_0"
         )
+        yield _warning("PR901", message, role.node.key, hint)
 
 
 def _retry_count(job: Job, role: Role) -> Iterator[Problem]:
     if job.gang and role.retry_count:
         node = role.node.get("taskRetryCount")
-        yield _warning(
-            "PR902",
-            "taskRetryCount has no effect in a job whose tasks start together",
-            node.place if node else None,
-            "set extras.gangAllocation to false, or use jobRetryCount",
-        )
+        message = "taskRetryCount has no effect in a job whose instances start together"
+        hint = "set extras.gangAllocation to false, or use jobRetryCount"
+        yield _warning("PR902", message, node.place if node else None, hint)
 
 
 def _completion(role: Role) -> Iterator[Problem]:
@@ -66,30 +58,22 @@ def _completion(role: Role) -> Iterator[Problem]:
     )
     for key, count in counts:
         node = role.node.at(("completion", key))
+        word = "instance" if role.instances == 1 else "instances"
         if node is not None and count > role.instances:
-            yield _warning(
-                "PR931",
-                f"{key} is {count}, and the role '{role.name}' has {_instances(role.instances)}",
-                node.place,
+            message = f"{key} is {count}, and the role '{role.name}' has {role.instances} {word}"
+            hint = (
                 "it never ends the job; the largest number with an effect is "
                 f"{role.instances}, and -1 means never"
                 if key == "minFailedInstances"
-                else f"it never ends the job; {role.instances} or -1 waits for all",
+                else f"it never ends the job; {role.instances} or -1 waits for all"
             )
-
-
-def _instances(count: int) -> str:
-    return f"{count} instance{'s' * (count != 1)}"
+            yield _warning("PR931", message, node.place, hint)
 
 
 def _tags(job: Job, role: Role) -> Iterator[Problem]:
     for node, shown in undefined_tags(job, role):
-        yield _warning(
-            "PR904",
-            f"nothing defines {shown}, and the command keeps it",
-            tag_place(node, shown),
-            _tag_hint(shown, job, role),
-        )
+        message = f"nothing defines {shown}, and the command keeps it"
+        yield _warning("PR904", message, tag_place(node, shown), _tag_hint(shown, job, role))
 
 
 def _tag_hint(tag: str, job: Job, role: Role) -> str:
@@ -113,42 +97,17 @@ def _tag_hint(tag: str, job: Job, role: Role) -> str:
     return f"did you mean <% ${near} %>?" if near else "define it under parameters or secrets"
 
 
-def _image(role: Role) -> Iterator[Problem]:
-    uri = role.image.node.get("uri")
-    if uri is None:
-        return
-    reason = _refused(uri.value)
-    auth = role.image.node.get("auth")
-    place = uri.place
-    if auth is not None and auth.get("registryuri") is None:
-        reason, place = "the login has no registry", auth.place
-    if reason:
-        yield _warning("PR906", f"OpenPAI's own runtime refuses this image: {reason}", place)
-
-
-def _refused(uri: str) -> str | None:
-    if uri != uri.strip():
-        return "there are spaces around its name"
-    if re.match("https?://", uri):
-        return "its name begins with a protocol"
-    if "@" in uri:
-        return "it is named by digest"
-    tag = uri.rpartition("/")[2].partition(":")[2]
-    return f"the tag '{tag}' has upper-case letters" if tag != tag.lower() else None
-
-
 def _secrets(job: Job) -> Iterator[Problem]:
     if job.secrets is None:
         return
     source = job.secrets.place.source
     if source is job.node.place.source and mask_secrets(source.text) == source.text:
-        yield _warning(
-            "PR909",
+        message = (
             "OpenPAI stores the secrets of this job readable: it masks only a block that begins "
-            "with 'secrets:' in the first column",
-            job.secrets.key or job.secrets.place,
-            "submit the job as YAML, with secrets: at the start of a line",
+            "with 'secrets:' in the first column"
         )
+        hint = "submit the job as YAML, with secrets: at the start of a line"
+        yield _warning("PR909", message, job.secrets.head, hint)
     for path, leaf in _leaves(job.secrets, "$secrets"):
         text = "" if leaf.value is None else js_text(leaf.value)
         trimmed = text.strip()
@@ -156,12 +115,57 @@ def _secrets(job: Job) -> Iterator[Problem]:
             yield _warning("PR905", f"{path} is too short to be masked in logs", leaf.place)
         is_file = "\n" in trimmed and text == f"{trimmed}\n"  # such as a key
         if text != trimmed and not is_file:
-            yield _warning(
-                "PR936",
-                f"{path} has white space at its ends, and a server may refuse it",
-                leaf.place,
-                "remove it, or quote the value; in a block use |- for a value without a line end",
+            message = f"{path} has white space at its ends, and a server may refuse it"
+            hint = "remove it, or quote the value; in a block use |- for a value without a line end"
+            yield _warning("PR936", message, leaf.place, hint)
+
+
+def _plain_secrets(job: Job) -> Iterator[Problem]:
+    """A warning for each text with a secret that everyone who may read the job can read."""
+    own = {js_text(leaf.value).strip() for leaf in leaves(job.secrets)} if job.secrets else set()
+    for key, leaf in _open_texts(job.node):
+        found = {*plain_secrets(key, leaf.value), *script_secrets(leaf.value)}
+        found |= {value for value in own if value in leaf.value}
+        found = {
+            f for f in found if len(f.encode()) >= MIN_BYTES and not re.fullmatch(_HARMLESS, f)
+        }
+        if found:
+            leaf.place.source.conceal(masked for f in found for masked in _masked(f, leaf.value))
+            line = leaf.place.line
+            leaf.place.source.hide(line, line + leaf.value.count("\n"))
+            message = (
+                f"a secret is in plain text under '{key}': everyone who may read the job can "
+                "read it"
             )
+            hint = (
+                "move it to the secrets of the job or the Pod, and write <% $secrets.NAME %> here"
+            )
+            yield _warning("PR937", message, leaf.place, hint)
+
+
+_HARMLESS = r"(?i)true|false|null|none|\d{1,7}|\[\w+\]|[.~]?(?:/[\w.-]{1,20})+"
+"""Values of ``max_token=2048``, ``pad_token=[PAD]`` and ``token=/path/of/a/file``."""
+
+
+def _masked(secret: str, text: str) -> Iterable[str]:
+    """What to mask: of a short word only its assignments, because texts may contain it elsewhere."""
+    if not (secret.isalpha() and len(secret) < _SHORT):
+        return [secret]
+    return [a for a in (f"={secret}", f'="{secret}', f"='{secret}") if a in text] or [secret]
+
+
+_SHORT = 12
+
+
+def _open_texts(node: Node, key: str = "") -> Iterator[tuple[str, Node]]:
+    """The texts of a job with their keys, except in its secrets and in logins of images."""
+    for name, child in node.items():
+        if (key, name) != ("", "secrets") and name != "auth":
+            yield from _open_texts(child, name)
+    for child in node.elements():
+        yield from _open_texts(child, key or "[]")
+    if isinstance(node.value, str):
+        yield key, node
 
 
 def _leaves(node: Node, path: str) -> Iterator[tuple[str, Node]]:
@@ -175,20 +179,12 @@ def _leaves(node: Node, path: str) -> Iterator[tuple[str, Node]]:
 
 
 def folded_warnings(commands: Iterable[Node]) -> Iterator[Problem]:
-    """A warning for each line that looks like a command but continues the one above.
-
-    Args:
-        commands: the role's commands.
-    """
+    """A warning for each line that looks like a command but continues the one above."""
     for command in commands:
         for place in _items(command):
-            yield Problem(
-                "PR932",
-                "this line continues the command above it, and is not a separate command",
-                place,
-                "indent its '-' as that of the command above",
-                "warning",
-            )
+            message = "this line continues the command above it, and is not a separate command"
+            hint = "indent its '-' as that of the command above"
+            yield Problem("PR932", message, place, hint, "warning")
 
 
 def _items(command: Node) -> Iterator[Place]:

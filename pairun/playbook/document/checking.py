@@ -60,16 +60,11 @@ KEYWORDS = PLAYBOOK._replace(what="keyword", words=FOREIGN, adjust=_with_column)
 
 
 def violations(
-    node: Node,
-    schema: Mapping[str, Any],
-    form: Format = PLAYBOOK,
-    *,
-    whole: str = "the document",
+    node: Node, schema: Mapping[str, Any], form: Format = PLAYBOOK, *, whole: str = "the document"
 ) -> Iterator[Problem]:
     """Yield a problem for everything in a tree that its schema does not allow.
 
     Args:
-        node: the tree.
         schema: JSON Schema, draft 2020-12.
         form: the error ids and words to use.
         whole: the name of the tree itself in messages.
@@ -131,8 +126,9 @@ def _problems(root: Node, error: ValidationError, form: Format, whole: str) -> I
             word = form.words.get(key)
             id_ = "PR209" if word and form.unknown == PLAYBOOK.unknown else form.unknown
             message = f"there is no {form.what} '{key}'{where or ' here'}"
-            hint = f"in pairun: {word}" if word else did_you_mean(key, known)
-            yield (*path, key), child, Problem(id_, message, child.key or child.place, hint)
+            by_indent = None if nearest(key, known) else _indentation(node, key, child)
+            hint = f"in pairun: {word}" if word else by_indent or did_you_mean(key, known)
+            yield (*path, key), child, Problem(id_, message, child.head, hint)
     elif error.validator == "required":
         unknown = [key for key, _ in _unknown(node, schema)]
         is_closed = schema.get("additionalProperties") is False
@@ -144,7 +140,7 @@ def _problems(root: Node, error: ValidationError, form: Format, whole: str) -> I
             near = None if is_closed else nearest(key, unknown)
             hint = f"did you mean '{key}' instead of '{near}'?" if near else None
             message = f"'{key}' is missing{where}"
-            yield (*path, key), node, Problem(form.missing, message, node.key or node.place, hint)
+            yield (*path, key), node, Problem(form.missing, message, node.head, hint)
     elif "propertyNames" in error.schema_path:
         for key, child in node.items():
             if key == error.instance:
@@ -160,10 +156,26 @@ def _unknown(node: Node, schema: Mapping[str, Any]) -> Iterator[tuple[str, Node]
             yield key, child
 
 
+def _indentation(mapping: Node, key: str, child: Node) -> str | None:
+    """How to indent a key that probably belongs to the value of the key above it."""
+    above = list(mapping.items())[: list(mapping.value).index(key)]
+    if child.key is None or not above:
+        return None
+    name, value = above[-1]
+    last = value.elements()[-1] if value.elements() else None
+    if value.value is None and value.key is not None and value.key.column == child.key.column:
+        return f"if it belongs to '{name}', indent it deeper than '{name}:'"
+    if last is not None and last.value and isinstance(last.value, dict):
+        column = last.place.column
+        if last.place.line < child.key.line and column > child.key.column:
+            return f"if it belongs to the item above, indent it by {column - 1} spaces"
+    return None
+
+
 def _refused(key: str, child: Node, where: str, schema: Mapping[str, Any], form: Format) -> Problem:
     hint = did_you_mean(key, schema.get("enum", ())) or schema.get("$comment")
     message = f"'{key}' is not allowed as a key{where or ' here'}"
-    return Problem(form.kind, message, child.key or child.place, hint)
+    return Problem(form.kind, message, child.head, hint)
 
 
 def _name(path: Path, form: Format, whole: str) -> str:
@@ -196,6 +208,11 @@ def _wrong_value(
         hint = did_you_mean(value, [str(v) for v in schema["enum"] if v is not None])
     elif error.validator == "type" and "string" in schema["type"]:
         hint = "quote it" if not isinstance(value, dict | list | None) else None
+    elif error.validator == "type" and isinstance(value, str):
+        hint = _as_number(value, name)
+    elif error.validator == "type" and value is None and node.key is not None:
+        key = name.strip("'").rpartition(".")[2]
+        hint = f"write its value after '{key}:', or below it and indented deeper"
     keyword = str(error.validator)
     is_short = keyword in ("minItems", "minProperties")
     actual = f"one of {len(value)}" if is_short else _shown_at(node)
@@ -203,6 +220,22 @@ def _wrong_value(
     if is_short and not value:
         message = f"{name} must not be empty"
     return Problem(form.kind, message, node.place, hint)
+
+
+_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_MEGABYTES = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2}
+
+
+def _as_number(text: str, name: str) -> str | None:
+    """How to write a number that a person wrote as text."""
+    if re.fullmatch(r"\d+", text):
+        return "remove the quotes"
+    if text.lower() in _NUMBERS:
+        return f"write {_NUMBERS.index(text.lower())}"
+    size = re.fullmatch(r"(\d+) ?([KMGT])i?B?", text)
+    if size and name.strip("'").endswith("MB"):
+        return f"write {max(1, round(int(size[1]) * _MEGABYTES[size[2]]))}, without a unit: it is in MB"
+    return None
 
 
 _KINDS = {

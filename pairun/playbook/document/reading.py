@@ -32,7 +32,9 @@ from pairun.playbook.document.texts import MAX_BYTES, decode, load_bytes
 from pairun.playbook.document.yamlmistakes import likely_mistake
 from pairun.secrets.shapes import plain_secrets, yaml_lines
 
-__all__ = ["MAX_BYTES", "Node", "decode", "load_bytes", "node_of", "read_file", "read_text"]
+__all__ = [
+    "MAX_BYTES", "Node", "decode", "elements", "entries", "load_bytes", "node_of", "read_file", "read_text", "text", "whole",
+]  # fmt: skip
 
 MAX_DEPTH = 64
 MAX_ALIASED_NODES = 10_000
@@ -43,7 +45,6 @@ class Node:
 
     Attributes:
         value: a scalar, a list of nodes, or a dict from text to node.
-        place: of the value.
         key: the place of its key, for a mapping's entry.
         overrides: the node of a lower layer that this one replaces.
     """
@@ -51,16 +52,17 @@ class Node:
     __slots__ = ("key", "overrides", "place", "value")
 
     def __init__(
-        self,
-        value: Any,
-        place: Place,
-        key: Place | None = None,
-        overrides: Node | None = None,
+        self, value: Any, place: Place, key: Place | None = None, overrides: Node | None = None
     ) -> None:
         self.value = value
         self.place = place
         self.key = key
         self.overrides = overrides
+
+    @property
+    def head(self) -> Place:
+        """The place to point at: of its key, or of the value if it has none."""
+        return self.key or self.place
 
     def get(self, key: str) -> Node | None:
         """The entry of a mapping, or None."""
@@ -106,6 +108,30 @@ def node_of(value: Any, place: Place) -> Node:
     if isinstance(value, list | tuple):
         return Node([node_of(v, place) for v in value], place)
     return Node(value, place)
+
+
+def entries(node: Node | None, key: str) -> Iterator[tuple[str, Node]]:
+    """The entries of the mapping under a key; empty if there is no mapping."""
+    child = node.get(key) if node else None
+    return child.items() if child else iter(())
+
+
+def elements(node: Node | None, key: str) -> list[Node]:
+    """The elements of the list under a key; empty if there is no list."""
+    child = node.get(key) if node else None
+    return child.elements() if child else []
+
+
+def text(node: Node, key: str) -> str | None:
+    """The text under a key, or None."""
+    child = node.get(key)
+    return child.value if child and isinstance(child.value, str) else None
+
+
+def whole(node: Node, *path: str) -> int | None:
+    """The whole number under a path, or None; as in JavaScript, ``2.0`` is a whole number."""
+    child = node.at(path)
+    return int(child.value) if child and child.value is not None else None
 
 
 def read_file(path: str, layer: str, dialect: Dialect = CORE) -> Node:
@@ -205,14 +231,9 @@ class _Reader:
             if isinstance(event, DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    raise PairunError(
-                        Problem(
-                            "PR109",
-                            f"{self._source.file} holds more than one document",
-                            self._place(event),
-                            "move the text after the '---' to a separate file",
-                        )
-                    )
+                    message = f"{self._source.file} holds more than one document"
+                    hint = "move the text after the '---' to a separate file"
+                    raise PairunError.of("PR109", message, self._place(event), hint)
                 continue
             node: Node | None = None
             if isinstance(event, ScalarEvent):
@@ -252,13 +273,8 @@ class _Reader:
 
     def _check_depth(self, depth: int, event: Event) -> None:
         if depth > MAX_DEPTH:
-            raise PairunError(
-                Problem(
-                    "PR104",
-                    f"{self._source.file} is nested more than {MAX_DEPTH} levels deep",
-                    self._place(event),
-                )
-            )
+            message = f"{self._source.file} is nested more than {MAX_DEPTH} levels deep"
+            raise PairunError.of("PR104", message, self._place(event))
 
     def _anchor(self, event: NodeEvent, node: Node) -> None:
         if event.anchor:
@@ -268,26 +284,17 @@ class _Reader:
         target = self._anchors.get(event.anchor or "")
         if target is None or id(target.value) in self._open:
             what = "contains itself" if target else "is not anchored"
-            raise PairunError(
-                Problem(
-                    "PR101",
-                    f"{self._source.file} is not YAML: {self._named(event, event.anchor)} {what}",
-                    self._place(event),
-                    "an alias (*name) needs an anchor (&name) that ended before it",
-                )
-            )
+            message = f"{self._source.file} is not YAML: {self._named(event, event.anchor)} {what}"
+            hint = "an alias (*name) needs an anchor (&name) that ended before it"
+            raise PairunError.of("PR101", message, self._place(event), hint)
         extent = self._extent(target)
         self._check_depth(depth + extent.depth, event)
         self._aliased += extent.nodes
         if self._aliased > MAX_ALIASED_NODES:
-            raise PairunError(
-                Problem(
-                    "PR105",
-                    f"the aliases of {self._source.file} expand to more than "
-                    f"{MAX_ALIASED_NODES} values",
-                    self._place(event),
-                )
+            message = (
+                f"the aliases of {self._source.file} expand to more than {MAX_ALIASED_NODES} values"
             )
+            raise PairunError.of("PR105", message, self._place(event))
         return Node(target.value, target.place)
 
     def _extent(self, node: Node) -> _Extent:
@@ -323,13 +330,9 @@ class _Reader:
             parent.expects_merge = False
             parent.merges.append(node)
         elif name in container:
-            first = container[name].key or container[name].place
-            self._problems.error(
-                "PR106",
-                f"the key '{name}' is given twice",
-                key.place,
-                also=[("first given here", first)],
-            )
+            first = container[name].head
+            message = f"the key '{name}' is given twice"
+            self._problems.error("PR106", message, key.place, also=[("first given here", first)])
         else:
             container[name] = node
 

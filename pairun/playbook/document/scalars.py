@@ -10,12 +10,7 @@ Scalar = str | int | float | bool | None
 
 
 class Dialect(NamedTuple):
-    """Defines the values of plain scalars.
-
-    Attributes:
-        name: the dialect's name.
-        resolve: converts text to a value.
-    """
+    """Defines the values of plain scalars."""
 
     name: str
     resolve: Callable[[str], Scalar]

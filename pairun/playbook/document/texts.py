@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from pairun.errors import PairunError, Place, Problem, Source
+from pairun.errors import PairunError, Place, Source
 
 MAX_BYTES = 4 * 1024 * 1024
 
@@ -13,7 +13,6 @@ def load_bytes(path: str, limit: int = MAX_BYTES) -> bytes:
     """The bytes of a file (``-``: standard input), up to a limit.
 
     Args:
-        path: the file.
         limit: the largest size allowed, in bytes; of a larger file one more byte is returned.
 
     Raises:
@@ -30,7 +29,7 @@ def load_bytes(path: str, limit: int = MAX_BYTES) -> bytes:
             data = f.read(size)
             return data if len(data) < size else data + f.read(limit + 1 - size)
     except OSError as e:
-        raise PairunError(Problem("PR108", f"{path} cannot be read: {e.strerror}")) from e
+        raise PairunError.of("PR108", f"{path} cannot be read: {e.strerror}") from e
 
 
 def decode(data: bytes, file: str, layer: str) -> Source:
@@ -41,18 +40,13 @@ def decode(data: bytes, file: str, layer: str) -> Source:
     """
     source = Source(file, layer, data[:MAX_BYTES].decode("utf-8", "replace"))
     if len(data) > MAX_BYTES:
-        raise PairunError(Problem("PR103", f"{file} is larger than 4 MiB", Place(source, 1, 1)))
+        raise PairunError.of("PR103", f"{file} is larger than 4 MiB", Place(source, 1, 1))
     try:
         return Source(file, layer, data.decode("utf-8-sig"))
     except UnicodeDecodeError as e:
         before = data[: e.start]
         line = before.count(b"\n") + 1
         column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
-        raise PairunError(
-            Problem(
-                "PR102",
-                f"{file} is not UTF-8: byte 0x{data[e.start]:02x}",
-                Place(source, line, column),
-                "save the file as UTF-8",
-            )
-        ) from e
+        message = f"{file} is not UTF-8: byte 0x{data[e.start]:02x}"
+        hint = "save the file as UTF-8"
+        raise PairunError.of("PR102", message, Place(source, line, column), hint) from e

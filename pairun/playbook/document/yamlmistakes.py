@@ -24,8 +24,6 @@ def likely_mistake(
     """How to fix an error of the YAML parser; None if no fix is likely.
 
     Args:
-        problem: the parser's message.
-        lines: of the text.
         line: where the parser stopped, from 1.
         column: where the parser stopped, from 1.
         secret: show nothing of the line.
@@ -43,8 +41,8 @@ def likely_mistake(
             return hint
         return "quote the text if it contains ': ', or put the key on its own line"
     if (quoted := re.match(_QUOTED, here)) and len(before) > quoted.start("text"):
-        whole = "quote the whole text"
-        return whole if secret else f"{whole}: {_single_quoted(quoted['text'])}"
+        whole, doubled = "quote the whole text", quoted["text"].replace("'", "''")
+        return whole if secret else f"{whole}: '{doubled}'"
     if "alias" in problem:
         return "define the anchor (&name) before the alias (*name)"
     if here[column - 1 : column] in {"@", "`", "%", "*", "&"} or re.search(_NAME, before):
@@ -56,22 +54,21 @@ def likely_mistake(
     return None
 
 
-def _single_quoted(text: str) -> str:
-    """A text in YAML's single quotes."""
-    doubled = text.replace("'", "''")
-    return f"'{doubled}'"
-
-
 def _too_deep(lines: Sequence[str], line: int) -> str | None:
     """The indentation of the key above, if that key has a value and this one is indented deeper."""
     here = re.match(_KEY, lines[line - 1]) if line <= len(lines) else None
     above = ((n, re.match(_KEY, lines[n - 1])) for n in range(min(line, len(lines) + 1) - 1, 0, -1))
-    number, sibling = next(((n, match) for n, match in above if match), (0, None))
+    keys = ((n, match) for n, match in above if match)
+    number, sibling = next(keys, (0, None))
     if here is None or sibling is None or not sibling[2]:
         return None
     indent, deeper = len(sibling[1]), len(here[1])
     if "-" in here[1] or deeper <= indent:
         return None
+    _, before = next(keys, (0, None))
+    if before and (len(before[1]) == deeper or (len(before[1]) == indent and not before[2])):
+        # The lines around that one are deeper, or it is the value of the key above it.
+        return f"indent line {number} by {deeper} spaces, as this one; it has {indent}"
     advice = f"indent it by {indent} spaces" if indent else "do not indent it"
     return f"{advice}, as line {number}; it has {deeper}"
 

@@ -15,12 +15,7 @@ _TASKS = ("tasks", "patches", "init", "runtime", "on_exit")
 
 
 def check_expressions(document: Node, problems: Problems) -> None:
-    """Compile every expression of a playbook or a plugin spec.
-
-    Args:
-        document: the file.
-        problems: takes invalid expressions, and those with a job's secrets, with their places.
-    """
+    """Compile every expression of a playbook or a plugin spec."""
     for name, node in document.items():
         if name in _TASKS:
             for task in node.elements():

@@ -14,9 +14,9 @@ from jinja2.environment import TemplateExpression
 from jinja2.meta import find_undeclared_variables
 from jinja2.parser import Parser
 
-from pairun.errors import PairunError, Place, Problem
-from pairun.playbook.expressions.places import broken, inside
+from pairun.errors import PairunError, Place
 from pairun.playbook.expressions.sandbox import ENVIRONMENT
+from pairun.playbook.expressions.template import broken, inside
 from pairun.playbook.expressions.views import GLOBALS, Prepared, UndefinedName, plain
 
 
@@ -51,24 +51,17 @@ def _syntax(text: str, place: Place | None) -> Iterator[None]:
     try:
         yield
     except TemplateSyntaxError as e:
-        raise PairunError(
-            Problem("PR302", f"not a valid expression: {e.message}", broken(place, text, e.lineno))
+        raise PairunError.of(
+            "PR302", f"not a valid expression: {e.message}", broken(place, text, e.lineno)
         ) from e
     except UndefinedName as e:  # in a part that is constant, which Jinja evaluates at once
-        raise PairunError(
-            Problem("PR301", f"'{e.path}' is not defined", inside(place, text))
-        ) from e
+        raise PairunError.of("PR301", f"'{e.path}' is not defined", inside(place, text)) from e
     except (RecursionError, MemoryError):
-        raise PairunError(Problem("PR304", "the expression is nested too deeply", place)) from None
+        raise PairunError.of("PR304", "the expression is nested too deeply", place) from None
     except _Statement:
-        raise PairunError(
-            Problem(
-                "PR303",
-                "statements ({% … %}) are not allowed in a job's layer",
-                inside(place, text, "{%"),
-                "use an expression: {{ a if b else c }}",
-            )
-        ) from None
+        message = "statements ({% … %}) are not allowed in a job's layer"
+        hint = "use an expression: {{a if b else c}}"
+        raise PairunError.of("PR303", message, inside(place, text, "{%"), hint) from None
 
 
 @functools.lru_cache(maxsize=4096)

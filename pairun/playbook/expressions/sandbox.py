@@ -141,10 +141,6 @@ def _expand(text: str, env: Mapping[str, str]) -> str:
     return _SHELL_NAME.sub(lambda name: env.get(name[1] or name[2], ""), text)
 
 
-def _to_json(value: Any) -> str:
-    return json.dumps(plain(value))
-
-
 def _defined(value: Any) -> Any:
     if isinstance(value, UnknownView) and value.unknown.optional:
         return value
@@ -192,7 +188,7 @@ def _make_environment() -> SandboxEnvironment:
         "replace": _replace,
         "join": _join,
         "expand": _expand,
-        "tojson": _to_json,
+        "tojson": lambda value: json.dumps(plain(value)),
         "quote": lambda value: shlex.quote(word(value)),
         "basename": lambda value: os.path.basename(word(value)),
         "dirname": lambda value: os.path.dirname(word(value)),

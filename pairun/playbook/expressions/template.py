@@ -21,10 +21,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pairun.base.cpulimit import CpuBudget, CpuLimitError
-from pairun.errors import PairunError, Place, Problem, did_you_mean
+from pairun.errors import PairunError, Place, did_you_mean
 from pairun.module import Secret
 from pairun.plan import Late
-from pairun.playbook.expressions.places import inside
 from pairun.playbook.expressions.views import (
     GLOBALS,
     MAX_TEXT,
@@ -138,7 +137,6 @@ def resolve(late: Late, names: Mapping[str, Any]) -> Any:
     """Resolve a late value while the plan runs.
 
     Args:
-        late: the value that was unknown before.
         names: the names known at run time: ``results``, ``env``, ``cluster``.
 
     Raises:
@@ -149,9 +147,7 @@ def resolve(late: Late, names: Mapping[str, Any]) -> Any:
     with work.charged_to(work.budget or _LATE):
         value = render(late.template, None, scope)
     if isinstance(value, Late):
-        raise PairunError(
-            Problem("PR305", f"{late.where}: still unknown: it depends on {value.because}")
-        )
+        raise PairunError.of("PR305", f"{late.where}: still unknown: it depends on {value.because}")
     return value
 
 
@@ -163,18 +159,50 @@ def _resolved(value: Any, names: Mapping[str, Any]) -> Any:
     return [_resolved(v, names) for v in value] if isinstance(value, list | tuple) else value
 
 
+# --- places ---------------------------------------------------------------------------------------
+
+
+def inside(place: Place | None, text: str, needle: str = "{{") -> Place | None:
+    """The place of the first expression in a value, if the value's own line shows it."""
+    if place is None:
+        return None
+    head = place.source.line(place.line)[place.column - 1 :]
+    # The text of a block scalar starts on the line below its sign.
+    last = place.line + (text.count("\n") + 1 if head[:1] in ("|", ">", '"', "'", "") else 0)
+    for line in range(place.line, last + 1):
+        start = place.column - 1 if line == place.line else 0
+        at = place.source.line(line).find(needle, start)
+        if at >= 0:
+            return Place(place.source, line, at + 1)
+    return place
+
+
+def broken(place: Place | None, text: str, number: int) -> Place | None:
+    """The place of a syntax error; a literal block keeps the lines of the text."""
+    if place is None or place.source.line(place.line)[place.column - 1 :][:1] != "|":
+        tags = [tag for tag in ("{{", "{%") if tag in text]
+        return inside(place, text, min(tags, key=text.index, default="{{"))
+    line = place.source.line(place.line + number)
+    positions = [at for tag in ("{{", "{%") if (at := line.find(tag)) >= 0]
+    return Place(
+        place.source,
+        place.line + number,
+        min(positions, default=len(line) - len(line.lstrip())) + 1,
+    )
+
+
 # --- preparing ---------------------------------------------------------------------------------
 
 
 def _check_length(text: str, place: Place | None) -> None:
     if len(text) > MAX_TEXT:
-        raise PairunError(Problem("PR304", "the text is too long for expressions", place))
+        raise PairunError.of("PR304", "the text is too long for expressions", place)
 
 
 def _check_condition(text: str, place: Place | None) -> None:
     if is_template(text):
-        raise PairunError(
-            Problem("PR302", "'when' is an expression already", place, "leave out the {{ }}")
+        raise PairunError.of(
+            "PR302", "'when' is an expression already", place, "leave out the {{ }}"
         )
 
 
@@ -222,8 +250,8 @@ def _bounded(text: str, place: Place | None) -> Iterator[None]:
             yield
     except (CpuLimitError, TooMuch, MemoryError, OverflowError) as e:
         why = str(e) or "more memory than there is"
-        raise PairunError(
-            Problem("PR304", f"the expression costs too much: {why}", inside(place, text))
+        raise PairunError.of(
+            "PR304", f"the expression costs too much: {why}", inside(place, text)
         ) from e
 
 
@@ -244,20 +272,13 @@ def _evaluate(text: str, prepare: Callable[[], Prepared], place: Place | None, s
                     outcomes.append(NotKnown("too much that is unknown"))
                     break
     except UndefinedName as e:
-        raise PairunError(
-            Problem(
-                "PR301",
-                f"'{e.path}' is not defined",
-                inside(place, text, e.path) if place else None,
-                MISSING.get(e.path)
-                or did_you_mean(e.path.rpartition(".")[2], e.known or _top_names(e.path, scope)),
-            )
-        ) from e
+        known = e.known or ([] if "." in e.path or "[" in e.path else scope.names)
+        hint = MISSING.get(e.path) or did_you_mean(e.path.rpartition(".")[2], known)
+        where = inside(place, text, e.path)
+        raise PairunError.of("PR301", f"'{e.path}' is not defined", where, hint) from e
     except (ArithmeticError, TypeError, ValueError, LookupError, RecursionError) as e:
         why = "the reason is hidden because it may contain a secret" if state.secret else str(e)
-        raise PairunError(
-            Problem("PR305", f"the expression fails: {why}", inside(place, text))
-        ) from e
+        raise PairunError.of("PR305", f"the expression fails: {why}", inside(place, text)) from e
     unknown = next((o for o in outcomes if isinstance(o, NotKnown)), None)
     if unknown is None and any(o != outcomes[0] for o in outcomes[1:]):
         unknown = NotKnown(state.asked)
@@ -276,24 +297,14 @@ def _evaluate(text: str, prepare: Callable[[], Prepared], place: Place | None, s
     return Secret(value if isinstance(value, str) else json.dumps(value))
 
 
-def _top_names(path: str, scope: Scope) -> list[str]:
-    return [] if "." in path or "[" in path else list(scope.names)
-
-
 def _check_names(prepared: Prepared, place: Place | None, text: str, scope: Scope) -> None:
     """Reject a late expression with a name that its scope does not have.
 
     More names exist at run time than a job may use (``env``), so check for missing names now.
     """
     for name in sorted(prepared.names - scope.names.keys() - GLOBALS):
-        raise PairunError(
-            Problem(
-                "PR301",
-                f"'{name}' is not defined",
-                inside(place, text, name),
-                MISSING.get(name) or did_you_mean(name, scope.names),
-            )
-        )
+        hint = MISSING.get(name) or did_you_mean(name, scope.names)
+        raise PairunError.of("PR301", f"'{name}' is not defined", inside(place, text, name), hint)
 
 
 def _once(prepared: Prepared, names: Mapping[str, Any], state: State) -> Any:

@@ -23,7 +23,6 @@ class Unknown(NamedTuple):
     """A value of a scope that is unknown before run time.
 
     Attributes:
-        because: the reason, as text.
         children: the names below it, or None if any name may exist.
         optional: it may not exist at all.
     """
@@ -63,7 +62,6 @@ class Prepared(NamedTuple):
     Attributes:
         run: takes the names as the expression sees them, returns plain data.
         expression: whether it is one expression, whose value keeps its type.
-        names: the names that it uses.
     """
 
     run: Callable[[Mapping[str, Any]], Any]
@@ -103,7 +101,6 @@ class Work:
     """Counts the characters and elements that one evaluation creates.
 
     Attributes:
-        done: their number.
         budget: the CPU time for the expressions of a job; None for one expression at a time.
     """
 

@@ -7,12 +7,11 @@ counts for the duration of the phase.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
-from pairun.report.journal.history import PhasePast, TaskPast
-from pairun.report.journal.pastinstances import InstancePast
+from pairun.report.journal.history import InstancePast, PhasePast, TaskPast
 
 COMMAND = "user_command"
 """The id under which the user's command is listed."""
@@ -68,7 +67,8 @@ class PhaseBlame:
         measured: whether that is exact.
         costs: the cost of each task, the longest first.
         path: the ids of the tasks whose durations add up, in order.
-        overhead_s: time without a task or command: starting, planning, idling.
+        overhead: what pairun did without a task or command, and for how long: before the first
+            one, between them, and after the last one.
     """
 
     title: str
@@ -76,7 +76,12 @@ class PhaseBlame:
     measured: bool
     costs: Sequence[Cost]
     path: Sequence[str]
-    overhead_s: float
+    overhead: Mapping[str, float]
+
+    @property
+    def overhead_s(self) -> float:
+        """All of it together, in seconds."""
+        return sum(self.overhead.values())
 
 
 @attrs.frozen(kw_only=True)
@@ -127,8 +132,22 @@ def blame(phase: PhasePast) -> PhaseBlame:
         measured=phase.measured,
         costs=sorted(costs, key=lambda c: -c.seconds),
         path=ids,
-        overhead_s=max(0.0, phase.seconds - busy),
+        overhead=_overhead(phase, path, max(0.0, phase.seconds - busy)),
     )
+
+
+def _overhead(phase: PhasePast, path: Sequence[TaskPast], whole: float) -> dict[str, float]:
+    """Split the time that no task or command takes."""
+    spans = [(t.began_s, t.seconds) for t in path]
+    spans += [(phase.command.began_s, phase.command.seconds)] if phase.command else []
+    last = "hand over" if phase.name == "init" else "end"
+    if not spans:
+        return {"start and end": whole}
+    first_s = min(began for began, _ in spans) - phase.began_s
+    end_s = phase.began_s + phase.seconds - max(began + seconds for began, seconds in spans)
+    start = min(whole, max(0.0, first_s))
+    end = min(whole - start, max(0.0, end_s))
+    return {"start": start, "between tasks": max(0.0, whole - start - end), last: end}
 
 
 def _groups(tasks: Sequence[TaskPast]) -> list[list[TaskPast]]:

@@ -8,8 +8,7 @@ from typing import Any
 import attrs
 
 from pairun.report.journal.blame import blame, slowest
-from pairun.report.journal.history import AttemptPast, PhasePast, TaskPast
-from pairun.report.journal.pastinstances import InstancePast, alike
+from pairun.report.journal.history import AttemptPast, InstancePast, PhasePast, TaskPast, alike
 
 SCHEMA = 1
 """Increases when a field is removed or changes its meaning, not when one is added."""
@@ -29,7 +28,7 @@ def report_data(
     """
     data: dict[str, Any] = {
         "schema": SCHEMA,
-        "instances": [_instance(i, with_blame=with_blame) for i in instances],
+        "instances": [instance_data(i, with_blame=with_blame) for i in instances],
         "alike": [[i.label for i in group] for group in alike(instances)],
         "problems": list(problems),
     }
@@ -38,7 +37,8 @@ def report_data(
     return data
 
 
-def _instance(instance: InstancePast, *, with_blame: bool) -> dict[str, Any]:
+def instance_data(instance: InstancePast, *, with_blame: bool = False) -> dict[str, Any]:
+    """One instance; times ``began_s`` and ``at_s`` count from the first record of its journal."""
     return {
         "label": instance.label,
         "outcome": instance.outcome,
@@ -57,6 +57,7 @@ def _phase(phase: PhasePast, *, with_blame: bool) -> dict[str, Any]:
         "phase": phase.name,
         "start": phase.start,
         "began": phase.began,
+        "began_s": phase.began_s,
         "pairun": phase.pairun,
         "outcome": phase.outcome,
         "exit_code": phase.exit_code,
@@ -64,25 +65,33 @@ def _phase(phase: PhasePast, *, with_blame: bool) -> dict[str, Any]:
         "seconds": phase.seconds,
         "measured": phase.measured,
         "handlers_for": phase.event,
-        "stops": [attrs.asdict(s) for s in phase.stops],
+        "handlers_began_s": None if phase.event is None else phase.event_s,
+        "stops": [{**attrs.asdict(s), "origin": s.origin} for s in phase.stops],
         "tasks": [_task(t) for t in phase.tasks],
         "command": None
         if command is None
         else {
             "exit_code": command.exit_code,
+            "began_s": command.began_s,
             "seconds": command.seconds,
             "measured": command.measured,
         },
         "diagnosis": phase.diagnosis,
     }
     if with_blame:
-        phase_blame = blame(phase)
-        data["blame"] = {
-            "costs": [attrs.asdict(c) for c in phase_blame.costs],
-            "path": list(phase_blame.path),
-            "overhead_s": phase_blame.overhead_s,
-        }
+        data["blame"] = blame_data(phase)
     return data
+
+
+def blame_data(phase: PhasePast) -> dict[str, Any]:
+    """Where the time of a phase went."""
+    phase_blame = blame(phase)
+    return {
+        "costs": [attrs.asdict(c) for c in phase_blame.costs],
+        "path": list(phase_blame.path),
+        "overhead_s": phase_blame.overhead_s,
+        "overhead": dict(phase_blame.overhead),
+    }
 
 
 def _task(task: TaskPast) -> dict[str, Any]:
@@ -93,6 +102,8 @@ def _task(task: TaskPast) -> dict[str, Any]:
         "handler": task.handler,
         "outcome": task.outcome,
         **{k: task.details.get(k) for k in _FAILURE},
+        "trace": task.details.get("trace"),
+        "began_s": task.began_s,
         "seconds": task.seconds,
         "measured": task.measured,
         "of": task.of,
@@ -106,6 +117,7 @@ def _attempt(attempt: AttemptPast) -> dict[str, Any]:
     return {
         "attempt": attempt.number,
         "outcome": attempt.outcome,
+        "began_s": attempt.began_s,
         "seconds": attempt.seconds,
         "measured": attempt.measured,
         **{k: attempt.details.get(k) for k in _FAILURE},

@@ -1,11 +1,13 @@
-"""Finds journals: a file, a Pod's log directory, all Pods' logs, a run on this machine."""
+"""Finds and reads journals: a file, a Pod's log directory, all Pods' logs, a run on this machine."""
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
-from typing import IO
+from collections.abc import Callable
+from typing import IO, TypeVar
 
 import attrs
 
@@ -14,8 +16,14 @@ from pairun.base.paths import JOURNAL as NAME
 from pairun.base.paths import pai_dir
 from pairun.base.runfolders import MARKER, PREVIOUS, RUNS
 from pairun.errors import PairunError, Problem
-from pairun.report.journal.records import describe
+from pairun.report.journal.history import InstancePast
+from pairun.report.journal.historybuilding import phases_of
+from pairun.report.journal.records import Reading, describe, notes, read_entries
+from pairun.secrets.shapes import script_secrets
+from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
+
+T = TypeVar("T")
 
 
 class NamedFolder(Folder):
@@ -176,3 +184,76 @@ def _natural(name: str) -> list[tuple[int, str]]:
     """A sort key that puts worker-2 before worker-10."""
     parts = re.split(r"([0-9]+)", name)
     return [(int(p), "") if n % 2 else (0, p) for n, p in enumerate(parts)]
+
+
+def read_all(path: str | None, read: Callable[[JournalFile], T]) -> tuple[list[T], list[Problem]]:
+    """Read the journals that a path names; returns the results, and problems with reading.
+
+    Args:
+        path: the path, as for `find`.
+        read: reads one journal; its errors cost only this journal.
+    """
+    results: list[T] = []
+    problems: list[Problem] = []
+    try:
+        files = find(path)
+    except PairunError as e:
+        return results, list(e.problems)
+    for file in files:
+        try:
+            results.append(read(file))
+        except PairunError as e:
+            problems += e.problems
+    return results, problems
+
+
+def read_records(file: JournalFile) -> Reading:
+    """Read the records of a journal.
+
+    Raises:
+        PairunError: the journal cannot be read.
+    """
+    name = "standard input" if file.journal == "-" else describe(file.journal)
+    try:
+        with file.open() as stream:
+            return read_entries(stream, name)
+    except OSError as e:
+        raise PairunError(Problem("PR810", f"{name}: {e.strerror or e}")) from e
+
+
+def read_instance(file: JournalFile) -> InstancePast:
+    """Read an instance from its journal.
+
+    Raises:
+        PairunError: the journal cannot be read.
+    """
+    if file.journal is None:
+        return InstancePast(label=file.label, journal=None, logs=file.logs)
+    reading = read_records(file)
+    if file.journal == "-" and not reading.lines:
+        raise PairunError(Problem("PR810", "standard input: it is empty"))
+    return InstancePast(
+        label=file.label,
+        journal=file.journal,
+        logs=file.logs,
+        phases=phases_of(reading.entries),
+        notes=notes(reading),
+        ignored=reading.ignored,
+        read_output=functools.partial(_end_of_output, file),
+    )
+
+
+_OUTPUT_BYTES = 256 * 1024
+
+
+def _end_of_output(file: JournalFile) -> str:
+    """The end of the command's output beside a journal."""
+    if file.folder is None or file.journal is None:
+        return ""
+    path = os.path.join(os.path.dirname(file.journal), "user-all", "current")
+    try:
+        text = file.folder.read_end(path, _OUTPUT_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    # PID 1 masked the secrets that it knew; these only look like secrets.
+    return Vault(script_secrets(text)).text(text)

@@ -1,10 +1,13 @@
-"""What a journal records of a phase: its tasks, attempts and waits, and the user's command.
+"""What a journal records: the instance, its phases, tasks, attempts and waits, and the user's command.
 
 The writer measures durations with a monotonic clock. If a writer was killed, durations are the
 differences of the records' times, which are not exact.
 """
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -215,3 +218,112 @@ class PhasePast:
         """The phase's name for people."""
         again = f" (start {self.start})" if self.start > 1 else ""
         return f"{describe(self.name) or 'unnamed'} phase{again}"
+
+
+_WORST_FIRST = ("failed", "stopped", UNFINISHED, "no journal", "succeeded")
+
+
+@attrs.frozen(kw_only=True)
+class InstancePast:
+    """One instance, or the Pod that a journal belongs to.
+
+    Attributes:
+        label: its name for people.
+        journal: the journal's path, or None if it has none.
+        logs: the files with its output.
+        phases: its phases.
+        notes: problems with reading the journal, for people.
+        ignored: how many records of each unknown type were skipped.
+        known: other known facts about an instance without a journal, as text.
+        by_pod: outcome and exit code by its Pod, for an instance in a cluster without a journal.
+        read_output: reads the end of the command's output, masked; empty if there is none.
+    """
+
+    label: str
+    journal: str | None
+    logs: Sequence[str] = ()
+    phases: Sequence[PhasePast] = ()
+    notes: Sequence[str] = ()
+    ignored: Counter[str] = attrs.field(factory=Counter)
+    known: str = ""
+    by_pod: tuple[str, int | None] | None = None
+    read_output: Callable[[], str] = str
+
+    @property
+    def outcome(self) -> str:
+        """succeeded, failed, stopped, unfinished or no journal."""
+        if self.journal is None:
+            return self.by_pod[0] if self.by_pod else "no journal"
+        if not self.phases:
+            return UNFINISHED
+        last = self.phases[-1]
+        ended = {"failure": "failed", "signal": "stopped"}.get(last.outcome)
+        if ended or last.outcome != "success":
+            return ended or UNFINISHED
+        return "succeeded" if last.name != "init" else UNFINISHED
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code of its last phase; None if it has no end, and between init and runtime."""
+        if self.by_pod is not None:
+            return self.by_pod[1]
+        if not self.phases or self.outcome == UNFINISHED:
+            return None
+        return self.phases[-1].exit_code
+
+    @property
+    def seconds(self) -> float:
+        """The total duration of its phases, in seconds."""
+        return sum(p.seconds for p in self.phases)
+
+    @property
+    def began(self) -> float:
+        """The time of its first record in seconds since the epoch, by its machine's clock; or 0."""
+        return next((p.began - p.began_s for p in self.phases if p.began is not None), 0.0)
+
+    @property
+    def state(self) -> str:
+        """How it ended, as text."""
+        if self.journal is None:
+            return f"no journal: {self.known or 'no phase has begun'}"
+        if not self.phases:
+            return "nothing recorded: no phase has begun"
+        last = self.phases[-1]
+        if self.outcome != UNFINISHED:
+            return f"{self.outcome}, exit code {last.exit_code}"
+        if last.outcome == "success":
+            return "init is done; the runtime phase has not begun"
+        return f"no end of the {last.title} is recorded: it still runs, or was killed"
+
+    def result_key(self) -> tuple[object, ...]:
+        """A key that is equal for instances with the same result."""
+        return (
+            self.outcome,
+            self.by_pod,
+            tuple(self.notes),
+            tuple(
+                (
+                    p.name,
+                    p.outcome,
+                    p.exit_code,
+                    p.command and p.command.exit_code,
+                    p.diagnosis and p.diagnosis["class"],
+                )
+                for p in self.phases
+            ),
+            tuple(
+                (t.id, t.outcome, t.details.get("kind"), len(t.attempts) > 1)
+                for p in self.phases
+                for t in p.tasks
+            ),
+        )
+
+
+def alike(instances: Sequence[InstancePast]) -> list[list[InstancePast]]:
+    """Group instances with the same result: failed groups first, the slowest first in each."""
+    groups: dict[tuple[object, ...], list[InstancePast]] = {}
+    for instance in instances:
+        groups.setdefault(instance.result_key(), []).append(instance)
+    for group in groups.values():
+        group.sort(key=lambda i: -i.seconds)
+    return sorted(groups.values(), key=lambda g: _WORST_FIRST.index(g[0].outcome))

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pairun.base.fields import between, field_of
-from pairun.errors import PairunError, Problem
-from pairun.report.journal.finding import find
-from pairun.report.journal.records import describe, read_entries
+from pairun.errors import Problem
+from pairun.report.journal.finding import JournalFile, read_all, read_records
 
 BUCKETS_S = (0.1, 1.0, 10.0, 60.0, 300.0, 1800.0, 7200.0, 43200.0, math.inf)
 """The upper bounds of the buckets of every histogram, in seconds."""
@@ -184,20 +183,11 @@ def read_metrics(path: str | None) -> tuple[str, list[Problem]]:
     Returns:
         The text and the problems; the text is empty if there is no journal.
     """
-    totals, problems = Totals(), list[Problem]()
-    try:
-        files = find(path)
-    except PairunError as e:
-        return "", list(e.problems)
-    for file in files:
-        if file.journal is None:
-            continue
-        name = describe(file.journal)
-        try:
-            with file.open() as stream:
-                totals.add(entry.data for entry in read_entries(stream, name).entries)
-        except PairunError as e:
-            problems += e.problems
-        except OSError as e:
-            problems.append(Problem("PR810", f"{name}: {e.strerror or e}"))
-    return totals.text(), problems
+    totals = Totals()
+
+    def add(file: JournalFile) -> None:
+        if file.journal is not None:
+            totals.add(entry.data for entry in read_records(file).entries)
+
+    read, problems = read_all(path, add)
+    return totals.text() if read else "", problems

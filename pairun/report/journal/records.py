@@ -103,6 +103,7 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "command_end": ("exit_code", "seconds"),
     "diagnosis": ("class", "headline"),
     "stop": ("signal",),
+    "retry_coming": ("file",),
     "event": ("reason", "message"),
     "phase_end": ("phase", "outcome", "exit_code", "seconds"),
 }

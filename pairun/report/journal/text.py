@@ -1,4 +1,4 @@
-"""The report on a run, as text."""
+"""The report on a run, and where its time went, as text."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
-from pairun.module import format_duration
-from pairun.report.journal.firstfailure import FirstFailure, first_failure, stop_by_person
-from pairun.report.journal.history import AttemptPast, PhasePast, TaskPast
-from pairun.report.journal.pastinstances import InstancePast, alike
+from pairun.base.durations import shown_duration
+from pairun.report.journal.blame import Cost, PhaseBlame, Slowest, blame, slowest
+from pairun.report.journal.history import AttemptPast, InstancePast, PhasePast, TaskPast, alike
 from pairun.report.journal.records import describe
-from pairun.report.journal.runoutcome import success_despite_failures
+from pairun.report.journal.runoutcome import (
+    FirstFailure,
+    first_failure,
+    stop_by_person,
+    success_despite_failures,
+)
 from pairun.report.shown import fit, known_kind
 from pairun.report.tint import Tint
 from pairun.volume.journal import Record
@@ -165,11 +169,12 @@ class JournalText:
     def _details(self, task: TaskPast) -> None:
         indent = " " * 8
         for wait in task.waits[-_MOST_LINES:]:
-            time = format_duration(wait.seconds)
+            time = shown_duration(wait.seconds)
             self.wrapped(f"waited {time}: {wait.because}", indent, "dim")
         if len(task.waits) > _MOST_LINES:
-            total = format_duration(sum(w.seconds for w in task.waits))
-            self.line(f"{indent}waited {len(task.waits)} times, {total} altogether", "dim")
+            total = shown_duration(sum(w.seconds for w in task.waits))
+            more = f"… and {len(task.waits) - _MOST_LINES} more"
+            self.line(f"{indent}{more}: waited {len(task.waits)} times, {total} altogether", "dim")
         last = task.attempts[-1] if task.attempts else None
         if task.failed or task.outcome == "ignored":
             self._failure(task, last, indent)
@@ -206,7 +211,7 @@ def _led_by(
 
 def duration(seconds: float, *, measured: bool) -> str:
     """A duration for people; ``about`` marks an estimate."""
-    return format_duration(seconds) if measured else f"about {format_duration(seconds)}"
+    return shown_duration(seconds) if measured else f"about {shown_duration(seconds)}"
 
 
 def _is_notable(task: TaskPast) -> bool:
@@ -230,3 +235,94 @@ def _widths(tasks: Iterable[TaskPast]) -> tuple[int, int, int]:
     rows = [_cells(t) for t in tasks] or [("", "", "")]
     id_, tried, time = (max(map(len, column)) for column in zip(*rows, strict=True))
     return min(id_, 40), tried, time
+
+
+MOST_COSTS = 30
+"""How many tasks of a phase to list; the others are summed up."""
+
+_MOST_PARTS = 4
+_BAR = 20
+
+
+def print_blame(text: JournalText, instances: Sequence[InstancePast]) -> None:
+    """Print where the slowest instance spent its time, then the slowest instance of each task."""
+    begun = [i for i in instances if i.phases]
+    if not begun:
+        text.line("no task, attempt or wait is recorded")
+        return
+    first = max(begun, key=lambda i: i.seconds)
+    among = f", the slowest of {len(begun)} instances" if len(begun) > 1 else ""
+    label = text.style(describe(first.label), "bold")
+    text.line(f"{label}{among}: {shown_duration(first.seconds)}")
+    for phase in first.phases:
+        _phase(text, blame(phase))
+    if len(begun) > 1:
+        text.line()
+        _slowest(text, slowest(begun))
+
+
+def _phase(text: JournalText, blame: PhaseBlame) -> None:
+    total = duration(blame.seconds, measured=blame.measured)
+    text.line(f"  {text.style(blame.title, 'bold')}: {total}")
+    width = min(40, max((len(describe(c.id)) for c in blame.costs[:MOST_COSTS]), default=0))
+    overhead = {f"pairun: {what}": seconds for what, seconds in blame.overhead.items()}
+    width = max(width, *map(len, overhead))
+    rest = blame.costs[MOST_COSTS:]
+    for cost in blame.costs[:MOST_COSTS]:
+        _cost(text, cost, width)
+    if rest:
+        time = shown_duration(sum(c.seconds for c in rest))
+        text.line(f"    … and {len(rest)} more, {time} altogether", "dim")
+    for name, seconds in overhead.items():
+        _row(text, name, seconds, seconds / blame.seconds if blame.seconds else 0.0, width)
+    dear = {c.id for c in blame.costs if c.share >= 0.01 and c.beside is None}
+    path = [describe(id_) for id_ in blame.path if id_ in dear]
+    if len(path) > 1:
+        text.wrapped(f"path: {' > '.join(path[:MOST_COSTS])}", "    ", "dim")
+
+
+def _cost(text: JournalText, cost: Cost, width: int) -> None:
+    notes = [] if cost.kind == "task" else [cost.kind]
+    if cost.beside is not None:
+        notes.append(f"beside {describe(cost.beside)}, which took longer")
+    if not cost.measured:
+        notes.append("about")
+    _row(text, describe(cost.id), cost.seconds, cost.share, width, ", ".join(notes))
+    if cost.attempts < 2:
+        return
+    for part in cost.parts[:_MOST_PARTS]:
+        outcome = f" {describe(part.outcome)}" if part.outcome else ""
+        text.line(f"      {shown_duration(part.seconds):>9}  {part.what}{outcome}", "dim")
+    if more := cost.parts[_MOST_PARTS:]:
+        time = shown_duration(sum(p.seconds for p in more))
+        text.line(f"      {time:>9}  {len(more)} more attempts and waits", "dim")
+
+
+def _row(
+    text: JournalText, name: str, seconds: float, share: float, width: int, note: str = ""
+) -> None:
+    bar = "#" * round(_BAR * min(1.0, share))
+    # a task next to a longer one costs no time, so its bar is an outline
+    bar = bar.replace("#", "-") if note.startswith("beside") else bar
+    text.line(
+        f"    {fit(name, width):{width}} {shown_duration(seconds):>9} {share:>6.1%} "
+        f"{bar:{_BAR}} {note}"
+    )
+
+
+def _slowest(text: JournalText, tasks: Sequence[Slowest]) -> None:
+    shown = tasks[:MOST_COSTS]
+    rows = [("task", "slowest", "took", "median", "of")]
+    rows += [
+        (
+            f"{describe(s.phase)} {describe(s.task)}", describe(s.label),
+            shown_duration(s.seconds), shown_duration(s.median_s), str(s.instances),
+        )
+        for s in shown
+    ]  # fmt: skip
+    widths = [min(40, max(len(row[n]) for row in rows)) for n in range(5)]
+    for n, row in enumerate(rows):
+        cells = [f"{fit(cell, w):{w}}" for cell, w in zip(row, widths, strict=True)]
+        text.line("  " + "  ".join(cells), *(("dim",) if n == 0 else ()))
+    if more := len(tasks) - len(shown):
+        text.line(f"  … and {more} more", "dim")

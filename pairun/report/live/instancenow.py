@@ -10,7 +10,7 @@ import attrs
 
 from pairun.base.escapes import visible
 from pairun.base.fields import Count, between, field_of
-from pairun.report.live.activity import COMMAND, Activity
+from pairun.report.live.view import COMMAND, Activity
 from pairun.volume.journal import Record
 
 MOST_TASKS = 100

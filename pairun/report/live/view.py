@@ -4,16 +4,72 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import select
 from collections.abc import Sequence
 from typing import IO, Protocol
 
 import attrs
 
-from pairun.report.live.activity import Activity
-from pairun.report.live.outputline import clean
+from pairun.base.durations import shown_duration
+from pairun.base.escapes import ESCAPE, visible
+from pairun.base.sizes import format_size
 from pairun.report.tint import is_terminal
 from pairun.secrets.vault import Vault
+from pairun.volume.journal import CONDITION_IS_FALSE
+
+COMMAND = "command"
+"""The activity of an instance while the user's command runs."""
+
+
+@attrs.frozen(kw_only=True)
+class Activity:
+    """The state of one instance at one moment.
+
+    Attributes:
+        label: role and number.
+        phase: ``init``, ``runtime``, or the phase of its Pod.
+        doing: the task, ``command``, or what else it does.
+        detail: the attempt, or why it waits; may be empty.
+        elapsed_s: for how long, in seconds; None if unknown.
+        limit_s: the time limit, in seconds; None for no limit.
+        done: bytes so far, from a task that reports progress.
+        total: bytes in total, if the task knows.
+        troubled: whether it retries after a failure, or waits for a person.
+    """
+
+    label: str
+    phase: str
+    doing: str
+    detail: str = ""
+    elapsed_s: float | None = None
+    limit_s: float | None = None
+    done: int | None = None
+    total: int | None = None
+    troubled: bool = False
+
+    @property
+    def time(self) -> str:
+        """The elapsed time and the limit: ``12 s of 20 m``."""
+        if self.elapsed_s is None:
+            return ""
+        elapsed = shown_duration(max(0, int(self.elapsed_s)))
+        return elapsed if self.limit_s is None else f"{elapsed} of {shown_duration(self.limit_s)}"
+
+    @property
+    def amount(self) -> str:
+        """The bytes so far and in total: ``12 MiB of 30 MiB``."""
+        if self.done is None:
+            return ""
+        of = f" of {format_size(self.total)}" if self.total else ""
+        return f"{format_size(self.done)}{of}"
+
+    @property
+    def line(self) -> str:
+        """All of it in one line, for a view without columns."""
+        parts = (self.phase, self.doing, self.detail, self.amount, self.time)
+        return "  ".join(filter(None, parts))
+
 
 FIRST_NEWS_S = 10.0
 """A plain view reports what an instance does after so many seconds, then at doubled times."""
@@ -144,3 +200,38 @@ def open_view(stream: IO[str], labels: Sequence[str], vault: Vault, *, color: st
     from pairun.report.live.terminalview import TerminalView
 
     return TerminalView(stream, labels, vault, color=color, moves=moves)
+
+
+_ESCAPES = re.compile(ESCAPE)
+_OUTCOME = re.compile(
+    r"(?=.{9})(ok {7}|changed {2}|skipped {2}|ignored {2}|failed {3}|retry {4})\S"
+)
+_PROGRESS = re.compile(r"progress \S+: .*[0-9] (?:bytes?|[KMGTPE]iB)(?: \([0-9]+ %\))?")
+_SKIPPED = re.compile(rf"skipped  \S+: {CONDITION_IS_FALSE}")
+_TAB = 8
+
+
+def clean(line: bytes) -> str:
+    """The text of a line as a terminal would leave it: no escape codes, progress bars resolved."""
+    text = line.decode("utf-8", "replace")
+    if text.isascii() and text.isprintable():
+        return text
+    # A terminal does not show what a carriage return overwrote, either.
+    text = text.rstrip("\r").rpartition("\r")[2]
+    return visible(_ESCAPES.sub("", text).expandtabs(_TAB)).replace("\n", " ")
+
+
+def outcome_of(text: str) -> str:
+    """The outcome at the start of a line of a phase's console, such as ``changed``; else empty."""
+    match = _OUTCOME.match(text)
+    return match[1].rstrip() if match else ""
+
+
+def is_progress(text: str) -> bool:
+    """Whether a line of a phase's console reports progress."""
+    return _PROGRESS.fullmatch(text) is not None
+
+
+def is_skipped_by_condition(text: str) -> bool:
+    """Whether a line of a phase's console reports a task whose condition is false."""
+    return _SKIPPED.fullmatch(text) is not None

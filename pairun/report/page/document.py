@@ -3,7 +3,7 @@
 The Content-Security-Policy allows only the file's own style and script, by their hashes (Content
 Security Policy Level 3, section 2.3.1). No text in the page can load or run anything else. Data is
 JSON in a block that browsers do not execute (HTML Living Standard, section 4.12.1); every character
-that could end the block is escaped.
+that could end the block is escaped. Templates escape every text.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import os
 import sys
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
 from pairun.errors import PairunError, Problem
-from pairun.report.page.html import Html, escape
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -31,40 +32,53 @@ def assets(*names: str) -> str:
     return "".join(texts)
 
 
-def document(title: str, body: Html, data: Any, *, style: str, script: str) -> str:
+def document(
+    template: str, title: str, data: Any = None, *, style: str, script: str, **values: Any
+) -> str:
     """Build the whole file.
 
     Args:
+        template: the template's file; it extends ``page.html.j2``.
         title: the page's title; any text.
-        body: its content.
         data: the script's data; must be valid as JSON.
         style: CSS.
         script: JavaScript.
+        values: what the template shows.
     """
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    return "\n".join(
-        (
-            "<!doctype html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            f"<title>{escape(title)}</title>",
-            f"<style>{style}</style>",
-            "</head>",
-            "<body>",
-            body,
-            f'<script type="application/json" id="data">{_json(data)}</script>',
-            f"<script>{script}</script>",
-            "</body>",
-            "</html>",
-            "",
-        )
+    # Only ASCII, and nothing that an HTML parser interprets inside a script.
+    text = json.dumps(data or {}, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    for each in "<>&":
+        text = text.replace(each, f"\\u{ord(each):04x}")
+    pages = Environment(
+        loader=FileSystemLoader(_HERE),
+        autoescape=True,
+        finalize=printable,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return pages.get_template(template).render(
+        values,
+        title=title,
+        policy=policy,
+        data=text,
+        style=style,
+        script=script,
+    )
+
+
+def printable(value: Any) -> Any:
+    r"""Show what controls a terminal or reverses the text direction as an escape like ``\u202e``."""
+    if hasattr(value, "__html__") or str(value).isprintable():
+        return value
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode()
+        for c in str(value)
     )
 
 
@@ -91,12 +105,6 @@ def write_page(file: str, page: str) -> None:
         with contextlib.suppress(OSError):
             os.unlink(unfinished)
         raise PairunError(Problem("PR811", f"{file} cannot be written: {e.strerror}")) from e
-
-
-def _json(data: Any) -> str:
-    # Only ASCII, and nothing that an HTML parser interprets inside a script.
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _hash(text: str) -> str:

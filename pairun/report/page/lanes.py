@@ -1,26 +1,40 @@
-"""What a page shows of each instance: phases, tasks, attempts and waits on one time axis."""
+"""What a page shows of each instance, on one time axis; of many instances, per role and task."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pairun.report.journal.blame import blame
-from pairun.report.journal.history import AttemptPast, PhasePast, StopPast, TaskPast
-from pairun.report.journal.pastinstances import InstancePast
+from pairun.report.journal.blame import COMMAND, blame
+from pairun.report.journal.data import instance_data
+from pairun.report.journal.history import InstancePast, alike
 from pairun.report.journal.records import describe
-from pairun.report.page.clipping import clip
-from pairun.report.page.tasksettings import SettingsTable
 from pairun.volume.journal import Record
+
+MAX_TEXT = 2000
+"""The limit for one text, in characters."""
+
+
+def clip(value: Any) -> str:
+    """Return a text that is safe to show, with a limited length."""
+    text = describe(value)
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
+
 
 WAITING = ("barrier", "ssh_barrier")
 """Modules whose tasks wait for other instances."""
 
-MAX_LINES = 20
+MAX_LINES = 50
 """How many of a failed attempt's last output lines the page shows."""
 
 MOST_STOPS = 10
 """How many stop signals of a phase the page shows."""
+
+MOST_SETTINGS = 50
+"""How many settings of a task the page lists."""
 
 
 def role_of(label: str) -> str:
@@ -37,114 +51,174 @@ def lane(instance: InstancePast, zero: float, settings: SettingsTable) -> dict[s
         zero: the origin of the page's time axis, in seconds since the epoch.
         settings: collects who set the values of its tasks.
     """
-    shift_s = instance.began - zero
-    return {
-        "label": describe(instance.label),
-        "role": describe(role_of(instance.label)),
-        "outcome": instance.outcome,
-        "state": describe(instance.state),
-        "logs": [describe(log) for log in instance.logs],
-        "notes": [describe(note) for note in instance.notes],
-        "phases": [_phase(p, shift_s, settings) for p in instance.phases],
-    }
+    data = instance_data(instance)
+    for phase, past in zip(data["phases"], instance.phases, strict=True):
+        path = set(blame(past).path)
+        phase["title"] = past.title
+        phase["stops"] = phase["stops"][:MOST_STOPS]
+        if past.diagnosis is not None:
+            phase["diagnosis"] = diagnosis(past.diagnosis)
+        for task, of in zip(phase["tasks"], past.tasks, strict=True):
+            task["path"], task["waits_for_others"] = of.id in path, of.module in WAITING
+            if of.settings is not None:
+                task["settings"] = settings.number(of.settings)
+            if len(of.attempts) < 2 and not of.failed and of.outcome != "ignored":
+                del task["attempts"], task["waits"]
+            for attempt in task.get("attempts", ()):
+                attempt["output"] = attempt["output"][-MAX_LINES:]
+    del data["journal"], data["ignored_records"]
+    data |= {"role": role_of(instance.label), "state": instance.state}
+    shown: dict[str, Any] = tidy(data, instance.began - zero)
+    return shown
 
 
-def texts(record: Record, names: Sequence[str]) -> dict[str, str]:
-    """The fields of a record that are non-empty texts, each safe to show."""
-    return {n: clip(record[n]) for n in names if record.get(n) not in (None, "")}
+def tidy(value: Any, shift_s: float = 0.0) -> Any:
+    """A report's data for the page's script: short texts and numbers, nothing empty or false.
 
-
-def _phase(phase: PhasePast, shift_s: float, settings: SettingsTable) -> dict[str, Any]:
-    path = set(blame(phase).path)
-    data: dict[str, Any] = {
-        "name": describe(phase.name) or "unnamed",
-        "title": phase.title,
-        "outcome": phase.outcome,
-        "code": phase.exit_code,
-        "message": clip(phase.message),
-        "begin": _seconds(shift_s + phase.began_s),
-        "seconds": _seconds(phase.seconds),
-        "tasks": [_task(t, shift_s, settings, on_path=t.id in path) for t in phase.tasks],
-    }
-    if not phase.measured:
-        data["about"] = True
-    if phase.command is not None:
-        data["command"] = {
-            "code": phase.command.exit_code,
-            "begin": _seconds(shift_s + phase.command.began_s),
-            "seconds": _seconds(phase.command.seconds),
+    Args:
+        value: data of `journal.data`.
+        shift_s: when the instance began on the page's time axis; `began_s` becomes `begin` there.
+    """
+    if isinstance(value, Mapping):
+        moments = {k for k in ("began_s", "handlers_began_s", "at_s") if value.get(k) is not None}
+        axis = {k.replace("began_s", "begin"): round(shift_s + value[k], 3) for k in moments}
+        kept = {
+            k: tidy(v, shift_s)
+            for k, v in value.items()
+            if k not in moments and not (v is None or v is False or v == "")
         }
-    if phase.event is not None:
-        data["event"] = {"name": phase.event, "at": _seconds(shift_s + phase.event_s)}
-    if phase.stops:
-        data["stops"] = [_stop(s, shift_s) for s in phase.stops[:MOST_STOPS]]
-    if phase.diagnosis is not None:
-        data["why"] = diagnosis(phase.diagnosis)
-    return data
+        return {**kept, **axis}
+    if isinstance(value, list | tuple):
+        return [tidy(v, shift_s) for v in value]
+    if isinstance(value, float):
+        # enough digits, and a page of many instances stays small
+        return round(value, 4)
+    return clip(value) if isinstance(value, str) else value
 
 
-def _stop(stop: StopPast, shift_s: float) -> dict[str, Any]:
-    return {
-        "signal": clip(stop.signal),
-        "from": clip(stop.origin),
-        "at": _seconds(shift_s + stop.at_s),
-    }
-
-
-def diagnosis(record: Record) -> dict[str, Any]:
+def diagnosis(record: Record) -> Any:
     """A diagnosis as data for the page."""
-    fields = texts(record, ("class", "fault", "retry", "headline", "advice"))
-    evidence = [clip(e.get("text", "")) for e in record.get("evidence") or ()]
-    confidence = record.get("confidence")
-    return {**fields, "evidence": evidence} | (
-        {"confidence": confidence} if confidence is not None else {}
-    )
+    evidence = [e.get("text", "") for e in record.get("evidence") or ()]
+    return tidy({**record, "evidence": list(map(clip, evidence))})
 
 
-def _task(
-    task: TaskPast, shift_s: float, settings: SettingsTable, *, on_path: bool
-) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "id": describe(task.id),
-        "outcome": task.outcome,
-        "begin": _seconds(shift_s + task.began_s),
-        "seconds": _seconds(task.seconds),
-        **texts(task.details, ("kind", "fault", "message", "hint", "trace")),
+class SettingsTable:
+    """Who set what in a task, once for all instances that share it; a task refers to it by number.
+
+    Attributes:
+        rows: each distinct row once: ``by``, and ``set`` with path, value, by and was.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, settings: Record) -> int:
+        """The number of a row, from 0.
+
+        Args:
+            settings: the settings, as in `TaskPast.settings`; untrusted.
+        """
+        row = {
+            "by": _by(settings),
+            "set": [_setting(each) for each in settings["set"][:MOST_SETTINGS]],
+        }
+        key = json.dumps(row, sort_keys=True)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.rows)
+            self.rows.append(row)
+        return self._numbers[key]
+
+
+def _setting(setting: Record) -> dict[str, str]:
+    was = setting.get("was")
+    shown = {
+        "path": clip(setting.get("path", "")),
+        "value": _value(setting.get("value")),
+        "by": _by(setting),
     }
-    if task.name:
-        data["name"] = clip(task.name)
-    if task.module:
-        data["module"] = describe(task.module)
-    if task.of is not None and task.of > 1:
-        data["of"] = task.of
-    if task.settings is not None:
-        data["settings"] = settings.number(task.settings)
-    flags = (
-        ("handler", task.handler), ("path", on_path), ("waits_for_others", task.module in WAITING),
-        ("about", not task.measured),
-    )  # fmt: skip
-    data |= {name: True for name, is_set in flags if is_set}
-    if len(task.attempts) > 1 or task.failed or task.outcome == "ignored":
-        data["attempts"] = [_attempt(a, shift_s) for a in task.attempts]
-        data["waits"] = [
-            {"begin": _seconds(shift_s + w.began_s), "seconds": _seconds(w.seconds)}
-            | ({"because": clip(w.because)} if w.because else {})
-            for w in task.waits
-        ]
-    return data
+    if isinstance(was, dict):
+        is_default = was.get("value") is None
+        shown["was"] = "the default" if is_default else f"{_value(was['value'])} ({_by(was)})"
+    return shown
 
 
-def _attempt(attempt: AttemptPast, shift_s: float) -> dict[str, Any]:
-    output = [clip(line) for line in attempt.details.get("output") or ()]
-    return {
-        "number": attempt.number,
-        "outcome": attempt.outcome,
-        "begin": _seconds(shift_s + attempt.began_s),
-        "seconds": _seconds(attempt.seconds),
-        **texts(attempt.details, ("kind", "message", "hint", "trace")),
-    } | ({"output": output[-MAX_LINES:]} if output else {})
+def _value(value: Any) -> str:
+    return clip(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-def _seconds(value: float) -> float:
-    # Milliseconds are precise enough, and keep a page of many instances small.
-    return round(value, 3)
+def _by(setting: Record) -> str:
+    by = f"{setting.get('layer', '')} {setting.get('where', '')}".strip()
+    return clip(", ".join(filter(None, (by, str(setting.get("source") or "")))))
+
+
+MOST_LANES = 300
+"""Up to this many instances get a lane each; of more, only notable ones do."""
+
+MOST_OUTSTANDING = 150
+"""How many instances get a lane if there are more than `MOST_LANES`."""
+
+MOST_ALIKE = 10
+"""How many of these lanes instances with the same result get."""
+
+QUANTILES = (0.0, 0.1, 0.5, 0.9, 1.0)
+
+
+def outstanding(instances: Sequence[InstancePast], first: str | None) -> list[InstancePast]:
+    """Select the instances that get a lane if there are too many for all.
+
+    Args:
+        instances: all instances.
+        first: the label of the instance that failed first.
+
+    Returns:
+        The instance that failed first, then the slowest ones of each group with the same result.
+    """
+    chosen = [i for i in instances if i.label == first]
+    for group in alike(instances):
+        chosen += [i for i in group if i.label != first][:MOST_ALIKE]
+    return chosen[:MOST_OUTSTANDING]
+
+
+def bands(instances: Iterable[InstancePast], zero: float) -> list[dict[str, Any]]:
+    """Per role, phase and task: outcomes, and quantiles of begins, ends and durations in seconds.
+
+    Args:
+        instances: all instances.
+        zero: the origin of the page's time axis, in seconds since the epoch.
+    """
+    spans: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
+    outcomes: dict[tuple[str, str, str], Counter[str]] = {}
+    for instance in instances:
+        shift_s = instance.began - zero
+        for phase in instance.phases:
+            made = [(t.id, t.began_s, t.seconds, t.outcome) for t in phase.tasks]
+            if (command := phase.command) is not None:
+                ended = "ok" if command.exit_code == 0 else "failed"
+                made.append((COMMAND, command.began_s, command.seconds, ended))
+            for id_, began_s, seconds, outcome in made:
+                key = (role_of(instance.label), phase.name, id_)
+                spans.setdefault(key, []).append((shift_s + began_s, seconds))
+                outcomes.setdefault(key, Counter())[outcome] += 1
+    return [
+        {
+            "role": describe(role),
+            "phase": describe(phase),
+            "task": describe(task),
+            "count": len(each),
+            "outcomes": dict(outcomes[role, phase, task]),
+            "begin": quantiles([begin for begin, _ in each]),
+            "end": quantiles([begin + seconds for begin, seconds in each]),
+            "seconds": quantiles([seconds for _, seconds in each]),
+        }
+        for (role, phase, task), each in spans.items()
+    ]
+
+
+def quantiles(values: Sequence[float]) -> list[float]:
+    """Minimum, 10 %, median, 90 % and maximum of some numbers; empty for none."""
+    ordered = sorted(values)
+    if len(ordered) < 2:
+        return [round(value, 3) for value in ordered] * len(QUANTILES)
+    inner = statistics.quantiles(ordered, n=10, method="inclusive")
+    return [round(v, 3) for v in (ordered[0], inner[0], inner[4], inner[8], ordered[-1])]

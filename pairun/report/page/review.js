@@ -11,7 +11,7 @@
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     let count = 0;
     for (const task of tasks) {
-      const may = ["will_change", "unknown"].includes(task.dataset.kind);
+      const may = ["writes", "runs", "unknown"].includes(task.dataset.kind);
       const fits = (!changing.checked || may) && words.every((word) => texts.get(task).includes(word));
       task.hidden = !fits;
       if (fits) count += 1;
@@ -19,7 +19,7 @@
     shown.textContent = count === tasks.length ? "" : `${count} of ${tasks.length} tasks shown`;
   };
   const controls = make("form", { classes: "controls", role: "search", "aria-label": "Filter the tasks" },
-    search, make("label", {}, changing, "only what would change or may"),
+    search, make("label", {}, changing, "only changes and possible changes"),
     makeButton("Open all", "Open every task", () => tasks.forEach((task) => (task.open = true))),
     makeButton("Close all", "Close every task", () => tasks.forEach((task) => (task.open = false))),
     themeButton(), shown);

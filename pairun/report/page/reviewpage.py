@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from pairun.errors import Problem, concealed_in
+import attrs
+
+from pairun.errors import Place, Problem, concealed_in
 from pairun.job.planning import RolePlan
 from pairun.module import Phase
+from pairun.plan import USER_COMMAND
 from pairun.playbook.content import Content
+from pairun.playbook.document.reading import Node, elements
+from pairun.playbook.drafts import Origins, Setter, TaskDraft, setter_of
 from pairun.report.page.document import assets, document
-from pairun.report.page.html import NOTHING, Html, element, facts, joined
-from pairun.report.page.reviewmodel import ProblemPlaces, as_text
-from pairun.report.page.reviewtask import ProblemInPlace, badge, kind_of, task_card
 from pairun.report.problems import problem_text
-from pairun.report.review_data import as_data
-from pairun.report.review_text import reason, roots_line, summary
+from pairun.report.review_data import as_data, first_roles
+from pairun.report.review_text import MARKS, reason, roots_line, summary, verdict_words
+from pairun.report.shown import count_of, shown_data, shown_setter
 from pairun.review.jobreview import JobReview
-from pairun.review.taskreview import Reviewed
+from pairun.secrets.shapes import with_secrets
+from pairun.secrets.vault import Vault
+
+_CHANGES = ("writes", "runs", "unknown")
+"""The kinds of tasks that change something, or may."""
+
+Line = tuple[str, int]
+"""A line: its file, and its number from 1."""
 
 
 def review_page(reviews: Sequence[JobReview], content: Content) -> str:
@@ -29,221 +41,253 @@ def review_page(reviews: Sequence[JobReview], content: Content) -> str:
     """
     names = [r.vault.text(r.job.name if r.job else r.path) for r in reviews]
     return document(
+        "review.html.j2",
         f"Review of {', '.join(names)}",
-        joined(
-            *(_Job(review, number).html() for number, review in enumerate(reviews)),
-            element("footer", element("p", roots_line(content)), class_="quiet"),
-        ),
-        {},
         style=assets("look.css", "review.css"),
         script=assets("shared.js", "review.js"),
+        jobs=[_Job(review, number).shown() for number, review in enumerate(reviews)],
+        roots=roots_line(content),
+        marks={kind: mark for kind, (mark, _) in MARKS.items()},
     )
 
 
+@attrs.frozen
+class SettingShown:
+    """A setting of a task.
+
+    Attributes:
+        path: ``retries``, ``args.depth``.
+        value: the plan's value, masked; several lines for a script.
+        unknown: why it is unknown before a run; empty if it is known.
+        setters: who set it, the effective one first; empty for a default.
+    """
+
+    path: str
+    value: str
+    unknown: str
+    setters: tuple[Setter, ...]
+
+
 class _Job:
-    """The part of a page on one job."""
+    """What a page shows of one job, as data for its template."""
 
     def __init__(self, review: JobReview, number: int) -> None:
         self._review = review
         self._vault = review.vault
         self._prefix = f"job{number}"
         self._problems = list(review.problems)
-        self._places = ProblemPlaces(self._problems)
+        self._lines = _by_line(self._problems)
+        self._first_roles = first_roles(review)
         # problem to its tasks, as anchor and text
         self._about: dict[int, dict[str, str]] = {}
-        # (phase, task as data) to the first role with this task
-        self._first_roles: dict[tuple[str, str], str] = {}
 
-    def html(self) -> Html:
+    def shown(self) -> dict[str, Any]:
         self._vault.add(concealed_in(self._problems))
-        columns = [self._column(n, plan) for n, plan in enumerate(self._review.plans)]
-        return element(
-            "section",
-            self._header(),
-            self._listed_problems(),
-            self._changes() if columns else NOTHING,
-            element("h2", "Roles and their tasks") if columns else NOTHING,
-            element(
-                "div", *columns, class_="columns", role="region", aria_label="Roles", tabindex="0"
-            )
-            if columns
-            else NOTHING,
-            class_="job",
-        )
-
-    def _header(self) -> Html:
-        errors = sum(p.severity == "error" for p in self._problems)
-        outcome = element(
-            "span",
-            _counted(errors, "error") if errors else "valid",
-            class_=f"outcome {'failed' if errors else 'ok'}",
-        )
         job = self._review.job
-        if job is None:
-            return element("header", element("h1", outcome, f" {self._review.path}"))
-        tasks = {
-            f"{n}/{p}": t for n, phases in self._review.tasks.items() for p, t in phases.items()
+        errors = sum(p.severity == "error" for p in self._problems)
+        shown = {
+            "errors": count_of(errors, "error") if errors else "",
+            "name": self._vault.text(job.name) if job else self._review.path,
+            "sentence": "",
+            "columns": [self._column(n, plan) for n, plan in enumerate(self._review.plans)],
+            "changes": self._changes(),
+            "problems": [self._problem(n, problem) for n, problem in enumerate(self._problems)],
         }
-        kind = [("kind", "a plain Pod, no job of OpenPAI")] if self._review.settings.plain else []
+        if job is None:
+            return shown
         listed = self._review.settings.init_plugins
-        return element(
-            "header",
-            element("h1", outcome, f" {self._vault.text(job.name)}"),
-            element("p", summary(tasks), class_="sentence"),
-            facts(
-                [
-                    ("file", self._review.path), ("user", job.user), *kind,
-                    ("roles", str(len(job.roles))),
-                    ("instances", str(sum(r.instances for r in job.roles))),
-                    ("init plugins", listed.place.source.file if listed else ""),
-                ]
-            ),
-        )  # fmt: skip
+        facts = [
+            ("file", self._review.path), ("user", job.user),
+            ("kind", "a plain Pod, no job of OpenPAI" if self._review.settings.plain else ""),
+            ("roles", str(len(job.roles))),
+            ("instances", str(sum(r.instances for r in job.roles))),
+            ("init plugins", listed.place.source.file if listed else ""),
+        ]  # fmt: skip
+        return {**shown, "sentence": summary(self._review.all_tasks()), "facts": facts}
 
-    # --- problems ---
-
-    def _listed_problems(self) -> Html:
-        if not self._problems:
-            return NOTHING
-        return joined(
-            element("h2", "Problems"),
-            *(self._problem(n, problem) for n, problem in enumerate(self._problems)),
-        )
-
-    def _problem(self, number: int, problem: Problem) -> Html:
+    def _problem(self, number: int, problem: Problem) -> dict[str, Any]:
         head, *lines = problem_text(problem, self._vault).split("\n")
-        tasks = self._about.get(number, {})
-        links = (element("a", words, href=f"#{anchor}") for anchor, words in tasks.items())
-        return element(
-            "article",
-            element("p", element("b", head)),
-            element("pre", "\n".join(lines), tabindex="0") if lines else NOTHING,
-            element("p", "about ", *_separated(list(links))) if tasks else NOTHING,
-            class_=f"problem {problem.severity}",
-            id=self._problem_anchor(number),
-        )
+        return {
+            "severity": problem.severity,
+            "id": problem.id,
+            "head": head,
+            "lines": "\n".join(lines),
+            "sentence": self._vault.text("; ".join(filter(None, (problem.message, problem.hint)))),
+            "anchor": f"{self._prefix}-problem{number}",
+            "about": self._about.get(number),
+        }
 
-    def _problem_anchor(self, number: int) -> str:
-        return f"{self._prefix}-problem{number}"
-
-    # --- what would change ---
-
-    def _changes(self) -> Html:
+    def _changes(self) -> list[tuple[tuple[str, str, str, str], list[tuple[str, str]]]]:
         """The tasks that would or may change something; tasks of several roles are listed once."""
-        roles: dict[tuple[str, str, str, str], list[Html]] = {}
+        roles: dict[tuple[str, str, str, str], list[tuple[str, str]]] = {}
         for n, plan in enumerate(self._review.plans):
             for phase, tasks in self._review.tasks[plan.role.name].items():
-                for task in tasks:
-                    if (kind := kind_of(task)) in ("will_change", "unknown"):
+                for at, task in enumerate(tasks):
+                    if (kind := task.kind) in _CHANGES:
                         key = (kind, phase, task.id, self._vault.text(reason(task)))
-                        link = element("a", plan.role.name, href=f"#{self._anchor(n, phase, task)}")
-                        roles.setdefault(key, []).append(link)
-        if not roles:
-            return element("p", "No task would change anything.")
-        entries = sorted(roles.items(), key=lambda entry: entry[0][0] != "will_change")
-        return joined(
-            element("h2", "What would change"),
-            element(
-                "ul",
-                *(
-                    element(
-                        "li", badge(kind), " ", element("b", id_), f" in {phase} of ",
-                        *_separated(links), element("span", f" {words}", class_="quiet"),
-                    )
-                    for (kind, phase, id_, words), links in entries
-                ),
-                class_="changes",
-            ),
-        )  # fmt: skip
+                        anchor = self._anchor(n, phase, at)
+                        roles.setdefault(key, []).append((anchor, plan.role.name))
+        return sorted(roles.items(), key=lambda entry: _CHANGES.index(entry[0][0]))
 
-    # --- a role ---
-
-    def _column(self, number: int, plan: RolePlan) -> Html:
-        role = plan.role
+    def _column(self, number: int, plan: RolePlan) -> dict[str, Any]:
+        role, asked = plan.role, plan.role.resources
         image = role.image.node.get("uri")
-        asked = role.resources
         ports = ", ".join(f"{label} {count}" for label, count in asked.ports.items())
-        return element(
-            "section",
-            element("h3", f"{role.name}: {_counted(role.instances, 'instance')}"),
-            facts(
-                [
-                    ("image", self._vault.text(str(image.value)) if image else ""),
-                    ("cpu", str(asked.cpu)), ("memory", f"{asked.memory_mb} MB"),
-                    ("gpu", str(asked.gpu)), ("ports", ports),
-                ]
-            ),
-            self._pod_settings(role.name),
-            *(
-                self._phase(number, plan, phase, tasks)
-                for phase, tasks in self._review.tasks[role.name].items()
-            ),
-            class_="role-column",
-            data_role=role.name,
-        )  # fmt: skip
-
-    def _pod_settings(self, role: str) -> Html:
-        """The Pod settings that the cluster or the job sets."""
-        pod = self._review.pods[role]
+        pod = self._review.pods[role.name]
         refused = pod.refused(self._problems)
-        rows = []
-        for key, node in pod.above("built-in").items():
-            place = f"{node.place.source.layer} {node.place}"
-            by = element("span", place, class_=f"by layer-{node.place.source.layer}")
-            mark = element("span", "refused", class_="badge refused") if key in refused else NOTHING
-            value = element("code", as_text(node.plain(), key, self._vault))
-            rows.append(element("div", element("dt", f"pod.{key}"), element("dd", value, mark, by)))
-        return element("dl", *rows, class_="settings") if rows else NOTHING
+        return {
+            "name": role.name,
+            "instances": count_of(role.instances, "instance"),
+            "facts": [
+                ("image", self._vault.text(str(image.value)) if image else ""),
+                ("cpu", str(asked.cpu)), ("memory", f"{asked.memory_mb} MB"),
+                ("gpu", str(asked.gpu)), ("ports", ports),
+            ],
+            "pod": [
+                {"path": f"pod.{key}", "refused": key in refused,
+                 **_shown(setter_of(node), key, self._vault)._asdict()}
+                for key, node in pod.above("built-in").items()
+            ],
+            "phases": [
+                (phase, [
+                    (self._vault.text(group or ""), list(same))
+                    for group, same in itertools.groupby(
+                        self._cards(number, plan, phase), lambda card: card["group"]
+                    )
+                ])
+                for phase in self._review.tasks[role.name]
+            ],
+        }  # fmt: skip
 
-    def _phase(self, number: int, plan: RolePlan, phase: Phase, tasks: Sequence[Reviewed]) -> Html:
-        return joined(element("h4", f"{phase} phase"), *self._cards(number, plan, phase, tasks))
-
-    def _cards(
-        self, number: int, plan: RolePlan, phase: Phase, tasks: Sequence[Reviewed]
-    ) -> Iterator[Html]:
-        drafts = plan.effective.drafts[phase].by_id()
-        group = None
-        for task in tasks:
-            if task.group and task.group != group:
-                yield element("p", f"at once: {self._vault.text(task.group)}", class_="group")
-            elif group and not task.group:
-                yield element("p", "then", class_="group")
-            group = task.group
-            task_draft = drafts.get(task.id)
-            anchor = self._anchor(number, phase, task)
-            problems = self._places.of_task(plan, task_draft) if task_draft else []
-            for each in problems:
-                self._about.setdefault(each, {})[anchor] = f"{task.id} of {plan.role.name}"
-            data = json.dumps({**as_data(task, self._vault), "where": ""}, sort_keys=True)
-            first = self._first_roles.setdefault((phase, data), plan.role.name)
-            yield task_card(
-                task,
-                task_draft,
-                self._vault,
-                anchor=anchor,
-                problems=[self._problem_in_place(each) for each in problems],
-                same_as=None if first == plan.role.name else first,
+    def _cards(self, number: int, plan: RolePlan, phase: Phase) -> Iterator[dict[str, Any]]:
+        """Tasks; open is what would change something, has a problem, or a job or cluster changed."""
+        drafts, role = plan.effective.drafts[phase].by_id(), plan.role.name
+        for at, task in enumerate(self._review.tasks[role][phase]):
+            draft = drafts.get(task.id)
+            anchor, kind = self._anchor(number, phase, at), task.kind
+            lines = _lines_of(plan, draft) if draft else set()
+            about = sorted({n for line in lines for n in self._lines.get(line, ())})
+            for each in about:
+                self._about.setdefault(each, {})[anchor] = f"{task.id} of {role}"
+            first = self._first_roles[role, phase, at]
+            data = as_data(task, self._vault)
+            decided = task.overrides or task.disabled or about or task.layer == "job"
+            stands_out = (
+                task.verdict.kind == "will_change" or decided or task.module == USER_COMMAND
             )
+            words = f"disabled by {task.disabled}" if task.disabled else verdict_words(task)
+            yield {
+                "id": task.id, "name": data["name"], "module": task.module, "group": task.group,
+                "anchor": anchor, "kind": kind, "verdict": self._vault.text(words),
+                "same_as": None if first == role else first,
+                "open": bool(stands_out and first == role),
+                "problems": [self._problem(n, self._problems[n]) for n in about],
+                "settings": settings_shown(data, task.origins, draft.node, self._vault)
+                if draft and task.origins
+                else [],
+                "handlers": list(_handlers(data, task.origins, self._vault)),
+                "origin": f"{task.layer} {task.where}".strip(),
+            }  # fmt: skip
 
-    def _problem_in_place(self, number: int) -> ProblemInPlace:
-        problem = self._problems[number]
-        hint = f"; {self._vault.text(problem.hint)}" if problem.hint else ""
-        return ProblemInPlace(
-            problem.severity,
-            problem.id,
-            self._vault.text(problem.message) + hint,
-            self._problem_anchor(number),
-        )
-
-    def _anchor(self, role: int, phase: Phase, task: Reviewed) -> str:
+    def _anchor(self, role: int, phase: Phase, task: int) -> str:
         # Numbers, because a task's id may contain any character.
-        tasks = self._review.tasks[self._review.plans[role].role.name][phase]
-        return f"{self._prefix}-role{role}-{phase}{tasks.index(task)}"
+        return f"{self._prefix}-role{role}-{phase}{task}"
 
 
-def _separated(items: Sequence[Html]) -> list[str]:
-    return [part for n, item in enumerate(items) for part in ((", ", item) if n else (item,))]
+def _handlers(
+    data: Mapping[str, Any], origins: Origins | None, vault: Vault
+) -> Iterator[tuple[str, list[SettingShown]]]:
+    nodes = elements(origins.task.node, "on_exit") if origins and origins.task else []
+    for handler, own in itertools.zip_longest(data.get("on_exit", ()), nodes):
+        if handler is not None and origins is not None:
+            events = ", ".join(handler["event"])
+            title = f"exit handler {handler['id']}, on {events}: {handler['name']}"
+            yield title, settings_shown(handler, origins, own, vault)
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def settings_shown(
+    data: Mapping[str, Any], origins: Origins, node: Node | None, vault: Vault
+) -> list[SettingShown]:
+    """The settings of a task or an exit handler that a layer set.
+
+    Args:
+        data: the task, as `review_data.as_data` returns it.
+        origins: where its values come from.
+        node: the tree that the layers made for it.
+        vault: masks what the layers wrote.
+    """
+    shown: list[SettingShown] = []
+    args = node.get(data["module"]) if node else None
+    for key, value in data["args"].items():
+        shown += _leaves(f"args.{key}", value, args.get(key) if args else None, origins, vault)
+    for key, of_key in node.items() if node else ():
+        if key in data and key not in ("id", "name", "on_exit"):
+            shown += _leaves(key, data[key], of_key, origins, vault)
+    return shown
+
+
+def _leaves(
+    path: str, value: Any, node: Node | None, origins: Origins, vault: Vault
+) -> Iterator[SettingShown]:
+    """A setting; each entry of a mapping is a separate setting, because layers merge by key."""
+    is_late = isinstance(value, Mapping) and set(value) == {"unknown", "template"}
+    if isinstance(value, Mapping) and value and not is_late and node is not None:
+        entries = dict(node.items())
+        if entries.keys() & value.keys():
+            for key, each in value.items():
+                yield from _leaves(f"{path}.{key}", each, entries.get(key), origins, vault)
+            return
+    unknown = str(value["unknown"]) if is_late else ""
+    text = (
+        value["template"]
+        if is_late
+        else shown_data(with_secrets(value, path.rpartition(".")[2]), vault)
+    )
+    setters = origins.setters(node, bare=path == "when") if node else ()
+    shown = tuple(_shown(each, path, vault) for each in setters)
+    yield SettingShown(path, _as_text(text), unknown, shown)
+
+
+def _shown(setter: Setter, path: str, vault: Vault) -> Setter:
+    return setter._replace(value=_as_text(shown_setter(setter, path, vault)))
+
+
+def _as_text(shown: Any) -> str:
+    """A text stays as it is, other data becomes JSON."""
+    return shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
+
+
+# --- the lines from which a task was made --------------------------------------------------------
+
+
+def _by_line(problems: Iterable[Problem]) -> dict[Line, list[int]]:
+    at: dict[Line, list[int]] = {}
+    for number, problem in enumerate(problems):
+        if problem.place is not None:
+            at.setdefault(_line(problem.place), []).append(number)
+    return at
+
+
+def _lines_of(plan: RolePlan, task: TaskDraft) -> set[Line]:
+    lines = {_line(task.used_at)} if task.used_at is not None else set()
+    if task.origin != "plugin":
+        lines |= _lines(task.node)
+    elif task.given is not None:
+        lines |= _lines(task.given)
+    overrides = plan.job.plugin_overrides
+    for phase in ("init", "runtime"):
+        listed = overrides.get(phase) if overrides else None
+        for operation in listed.elements() if listed else ():
+            target = operation.get("patch") or operation.get("disable")
+            if target is not None and str(target.value) == task.id:
+                lines |= _lines(operation)
+    return lines
+
+
+def _lines(node: Node) -> set[Line]:
+    lines = {_line(place) for place in (node.place, node.key) if place is not None}
+    return lines.union(*map(_lines, (*(n for _, n in node.items()), *node.elements())))
+
+
+def _line(place: Place) -> Line:
+    return place.source.file, place.line

@@ -13,8 +13,8 @@
   };
 
   const duration = (seconds) => {
-    if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-    if (seconds < 60) return `${seconds.toPrecision(3)} s`;
+    if (seconds < 1) return `${Number((seconds * 1000).toPrecision(3))} ms`;
+    if (seconds < 60) return `${Number(seconds.toPrecision(3))} s`;
     const whole = Math.round(seconds);
     const parts = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
     const shown = [];
@@ -22,12 +22,12 @@
     for (const [size, unit] of parts) {
       const count = Math.floor(left / size);
       left %= size;
-      if (count || shown.length) shown.push(`${count} ${unit}`);
+      if (count) shown.push([count, unit]);
     }
-    return shown.slice(0, 2).join(" ");
+    return shown.map((part) => part.join(shown.length > 1 ? "" : " ")).join(" ");
   };
 
-  const about = (part) => (part.about ? "about " : "") + duration(part.seconds);
+  const about = (part) => (part.measured ? "" : "about ") + duration(part.seconds);
   const outcomeClass = (outcome) => outcome.replace(" ", "-");
 
   // --- the time axis ---
@@ -120,15 +120,15 @@
     facts([
       ["outcome", task.outcome], ["phase", phase.title], ["took", about(task)], ["began at", duration(task.begin)],
       ["module", task.module], ["kind", task.kind], ["fault", task.fault],
-      ["attempts", task.attempts && (task.of ? `${task.attempts.length} of ${task.of}` : task.attempts.length)],
+      ["attempts", task.attempts && (task.of > 1 ? `${task.attempts.length} of ${task.of}` : task.attempts.length)],
       ["role", task.handler && "exit handler"],
     ]),
     ...reasons(task),
     ...settingsOf(task),
     ...(task.attempts || []).flatMap((attempt, index) => [
-      make("h3", { text: `Attempt ${attempt.number}: ${attempt.outcome}, ${duration(attempt.seconds)}` }),
+      make("h3", { text: `Attempt ${attempt.attempt}: ${attempt.outcome}, ${duration(attempt.seconds)}` }),
       ...(attempt.message === task.message ? [] : reasons(attempt)),
-      attempt.output && make("pre", { text: attempt.output.join("\n"), tabindex: "0" }),
+      attempt.output.length > 0 && make("pre", { text: attempt.output.join("\n"), tabindex: "0" }),
       task.waits[index] && make("p", { classes: "quiet", text: `then waited ${duration(task.waits[index].seconds)}${task.waits[index].because ? `: ${task.waits[index].because}` : ""}` }),
     ]),
   ];
@@ -175,13 +175,13 @@
       entries.sort((one, other) => one.begin - other.begin);
       for (const { task, command, row } of entries) {
         if (command) {
-          const ended = command.code === null ? "no end is recorded" : `exit code ${command.code}`;
+          const ended = command.exit_code === undefined ? "no end is recorded" : `exit code ${command.exit_code}`;
           track.append(makeBar(lane, {
-            title: "command", classes: command.code === 0 ? "command" : "command failed",
+            title: "command", classes: command.exit_code === 0 ? "command" : "command failed",
             begin: command.begin, seconds: command.seconds, row,
             lines: ["the user's command", ended, duration(command.seconds)],
             label: `the user's command, ${ended}, ${duration(command.seconds)}`,
-            content: () => [facts([["ended with", ended], ["took", duration(command.seconds)], ["began at", duration(command.begin)], ["logs", past.logs.join(", ")]]), ...(phase.why ? whyDetails(phase.why) : [])],
+            content: () => [facts([["ended with", ended], ["took", duration(command.seconds)], ["began at", duration(command.begin)], ["logs", past.logs.join(", ")]]), ...(phase.diagnosis ? whyDetails(phase.diagnosis) : [])],
           }));
           continue;
         }
@@ -200,18 +200,18 @@
           for (const wait of task.waits) track.append(place(make("span", { classes: "part wait" }), wait.begin, wait.seconds, row));
         }
       }
-      for (const stop of phase.stops || []) {
+      for (const stop of phase.stops) {
         track.append(makeBar(lane, {
-          title: stop.signal, classes: "stop", begin: stop.at,
-          lines: [`${stop.signal} ${stop.from}`, `at ${duration(stop.at)}`],
-          label: `signal ${stop.signal} ${stop.from}, at ${duration(stop.at)}`,
-          content: () => [facts([["received", stop.signal], ["sent", stop.from], ["at", duration(stop.at)]])],
+          title: stop.signal, classes: "stop", begin: stop.at_s,
+          lines: [`${stop.signal} ${stop.origin || ""}`, `at ${duration(stop.at_s)}`],
+          label: `signal ${stop.signal} ${stop.origin || ""}, at ${duration(stop.at_s)}`,
+          content: () => [facts([["received", stop.signal], ["sent", stop.origin], ["at", duration(stop.at_s)]])],
         }));
       }
-      if (phase.event && phase.event.name !== "success") track.append(place(make("div", { classes: "mark" }), phase.event.at));
+      if (phase.handlers_for && phase.handlers_for !== "success") track.append(place(make("div", { classes: "mark" }), phase.handlers_begin));
     }
     track.style.setProperty("--rows", depth);
-    if (past.phases.some((phase) => phase.stops)) track.classList.add("stopped-by");
+    if (past.phases.some((phase) => phase.stops.length)) track.classList.add("stopped-by");
     if (lane.bars.length) {
       lane.bars[0].tabIndex = 0;
       bars.push(lane.bars);
@@ -314,7 +314,7 @@
     themeButton(), shown);
   const legend = make("ul", { classes: "legend" }, ...[["ok", "ok"], ["changed", "changed"], ["skipped", "skipped"], ["ignored", "ignored, interrupted"], ["failed", "failed"], ["command", "the user's command"], ["ok waits", "waits for other instances"], ["ok path", "thick edge: on the critical path"], ["stop", "stop signal"], ["handlers", "exit handlers begin"]].map(([classes, text]) => make("li", {}, make("span", { classes, "aria-hidden": "true" }), text)));
   page.append(controls, timeline, legend,
-    make("p", { classes: "quiet", text: "Arrow keys move between tasks, Enter opens one, + and − zoom, Shift with an arrow key moves the view. Lanes stand where the clocks of their machines put them." }));
+    make("p", { classes: "quiet", text: "Arrow keys move between tasks, Enter opens one, + and − zoom, Shift with an arrow key moves the view. Each lane uses its machine's clock." }));
 
   // Where the time went
   if (data.blame) {
@@ -325,7 +325,7 @@
       page.append(make("h3", { text: `${phase.title}: ${duration(phase.seconds)}` }), table(`Costs of the ${phase.title}`,
         [["task", false], ["took", true], ["share", true], ["", false], ["", false]],
         [...phase.costs.map((each) => cost(each.id, each.seconds, each.share, [each.kind === "task" ? "" : each.kind, each.beside ? `beside ${each.beside}, which took longer` : "critical path", each.attempts > 1 ? `${each.attempts} attempts` : ""].filter(Boolean).join(", "))),
-          cost("pairun and idle", phase.overhead, phase.seconds ? phase.overhead / phase.seconds : 0, "")]));
+          ...Object.entries(phase.overhead).map(([what, seconds]) => cost(`pairun: ${what}`, seconds, phase.seconds ? seconds / phase.seconds : 0, ""))]));
     }
   }
   if (data.slowest.length) {
@@ -334,6 +334,10 @@
       data.slowest.map((each) => [each.phase, each.task, each.label, duration(each.seconds), duration(each.median_s), String(each.instances)])));
   }
   if (data.why) page.append(make("h2", { text: "Why it failed" }), ...whyDetails(data.why).filter((each) => each));
+  if (data.logs.length) {
+    const marked = (log) => make("pre", { tabindex: "0" }, ...log.lines.flatMap((line, n) => [log.marked.includes(n) ? make("mark", { text: line }) : line, "\n"]));
+    page.append(make("h2", { text: "Log" }), ...data.logs.map((log) => make("details", {}, make("summary", { text: log.title }), marked(log))));
+  }
   const notes = [...data.problems, ...data.lanes.flatMap((lane) => lane.notes.map((note) => `${lane.label}: ${note}`))];
   if (notes.length) page.append(make("h2", { text: "Notes" }), make("ul", {}, ...notes.slice(0, 100).map((text) => make("li", { text }))));
   document.body.append(details, tip);

@@ -19,8 +19,9 @@ from tests.cli.test_init import ROOT
 from tests.desk import JOB
 from tests.effort import cases
 from tests.engines.kubernetes.conftest import serve
-from tests.engines.kubernetes.samples import Answer, Serve
+from tests.engines.kubernetes.samples import Serve
 from tests.engines.kubernetes.test_submitting import Store
+from tests.fakeapi import Answer
 
 __all__ = ["serve", "shell"]
 

@@ -12,7 +12,8 @@ import pytest
 from tests.cli.conftest import Shell, shell
 from tests.cli.test_secret_forms import job, leaks
 from tests.engines.kubernetes.conftest import serve
-from tests.engines.kubernetes.samples import TOKEN, Answer, Serve, status
+from tests.engines.kubernetes.samples import TOKEN, Serve
+from tests.fakeapi import Answer, status
 
 __all__ = ["serve", "shell"]
 

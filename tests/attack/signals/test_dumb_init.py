@@ -242,6 +242,18 @@ def test_term_after_the_end(
     assert running.got("got") == ["got SIGTERM"]
 
 
+def test_term_and_cont_at_the_end(volume: Any, start: Start, print_signals: str) -> None:
+    """What is left over gets SIGTERM, then SIGCONT."""
+    fifo = pathlib.Path(volume.root) / "fifo"
+    os.mkfifo(fifo)
+    volume.command(f"setsid {print_signals} SIGCONT & read -r line <{fifo}; exit 0")
+    running = start()
+    running.line("ready")
+    fifo.write_text("go\n")
+    assert running.end() == 0
+    assert running.got("got") == ["got SIGTERM", "got SIGCONT"]
+
+
 def test_group_without_the_leader(volume: Any, in_namespace: Start, print_signals: str) -> None:
     """A signal reaches a grandchild although its parent, the command, survives that signal."""
     volume.command(f"trap : USR1; {print_signals} SIGUSR1 & wait; wait; echo survived; exit 4")

@@ -10,11 +10,8 @@ import pytest
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.kubeconfig import Access, connect
 from pairun.secrets.vault import Vault
-from tests.engines.kubernetes.samples import (
-    Fake,
-    Handler,
-    kubeconfig,
-)
+from tests.engines.kubernetes.samples import kubeconfig
+from tests.fakeapi import Fake, Handler
 
 
 @pytest.fixture
@@ -29,5 +26,4 @@ def serve(tmp_path: Path) -> Iterator[Callable[[Handler], tuple[Cluster, Fake]]]
 
     yield start
     for fake in started:
-        fake.server.shutdown()
-        fake.server.server_close()
+        fake.close()

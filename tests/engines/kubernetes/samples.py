@@ -1,24 +1,31 @@
-"""Pods, workloads and an API server of one function, for the tests of this room."""
+"""Pods, workloads and kubeconfigs, for the tests of this room."""
 
 from __future__ import annotations
 
+import base64
 import json
-import threading
+import zlib
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.jobobjects import KINDS, POD, JobObjects
-from pairun.engines.kubernetes.podstates import PodState, newest, read_pod
 from pairun.errors import PairunError
+from pairun.kube.podstates import PodState, newest, read_pod
 from pairun.runtime.termination import Summary, message
+from pairun.volume.logjournal import PREFIX
+from tests.fakeapi import Fake, Handler
 
 TOKEN = "eyJhbGciOi-very-secret"
+
+
+def log_journal(records: list[dict[str, Any]]) -> bytes:
+    """The line of a log that carries a journal."""
+    text = "".join(json.dumps({"schema": 1, **r}) + "\n" for r in records)
+    return f"{PREFIX}0 1/1 {base64.b64encode(zlib.compress(text.encode())).decode()}\n".encode()
 
 
 def ids(e: pytest.ExceptionInfo[PairunError]) -> list[str]:
@@ -137,59 +144,6 @@ def failed(index: int, code: int) -> dict[str, Any]:
     return pod(index=index, phase="Failed", containerStatuses=[ended("app", code)])
 
 
-Answer = tuple[int, Any] | None
-
-
-Handler = Callable[[str, str, dict[str, str], Any], Answer]
-
-
-class Fake:
-    """An API server of one function; None breaks the connection off."""
-
-    def __init__(self, handler: Handler) -> None:
-        outer = self
-        self.asked: list[str] = []
-
-        class Handling(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def _serve(self) -> None:
-                size = int(self.headers.get("Content-Length") or 0)
-                body = json.loads(self.rfile.read(size) or b"null")
-                url = urlsplit(self.path)
-                query = {k: v[0] for k, v in parse_qs(url.query).items()}
-                outer.asked.append(f"{self.command} {url.path}")
-                answer = handler(self.command, url.path, query, body)
-                if answer is None:
-                    self.close_connection = True
-                    return
-                status, said = answer
-                data = said if isinstance(said, bytes) else json.dumps(said).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(data)))
-                if status == 429:
-                    self.send_header("Retry-After", "0")
-                self.end_headers()
-                self.wfile.write(data)
-
-            do_GET = do_POST = do_PATCH = do_DELETE = _serve  # noqa: N815
-
-            def log_message(self, *args: object) -> None:
-                """Say nothing."""
-
-        class Server(ThreadingHTTPServer):
-            def handle_error(self, *_: object) -> None:
-                """Who gave the call up is no error here."""
-
-        self.server = Server(("127.0.0.1", 0), Handling)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        """Its address."""
-        return f"http://127.0.0.1:{self.server.server_port}"
-
-
 def kubeconfig(path: Path, server: str, helper: str = "exit 0") -> str:
     """A kubeconfig, with a token or the command that gets one, that leads to a server."""
     path.write_text(
@@ -216,11 +170,6 @@ def kubeconfig(path: Path, server: str, helper: str = "exit 0") -> str:
 
 
 Serve = Callable[[Handler], tuple[Cluster, Fake]]
-
-
-def status(code: int, reason: str = "", text: str = "") -> Answer:
-    """An error as the API server says it."""
-    return code, {"kind": "Status", "code": code, "reason": reason, "message": text}
 
 
 PODS = "/api/v1/namespaces/space/pods"

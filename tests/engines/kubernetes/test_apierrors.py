@@ -44,13 +44,18 @@ def test_an_outage_is_told_from_its_fifth_second_on(monkeypatch: pytest.MonkeyPa
     assert said[2][1] == "the API server responds again, after 1m4s"
 
 
+def test_a_certificate_that_is_not_yet_valid_may_mean_a_wrong_clock() -> None:
+    why = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate is not yet valid (_ssl.c:1006)"
+    [problem] = apierrors.unreachable("https://a:6443", why).problems
+    assert "certificate is not yet valid" in problem.message
+    assert "clock" in str(problem.hint)
+
+
 def test_an_http_address_of_a_server_that_speaks_https() -> None:
     """What Go's servers answer without TLS names no object; the address is what is wrong."""
-    request = apierrors.Request(
-        "http://10.0.0.1:6443", "default", "GET", "/api/v1/namespaces/x/pods"
-    )
-    problem = apierrors.refusal(request, 400, {}).problems[0]
+    asked = ("http://10.0.0.1:6443", "get", "/api/v1/namespaces/x/pods")
+    problem = apierrors.refusal(*asked, 400, {}).problems[0]
     assert "http://10.0.0.1:6443 does not answer http" in problem.message
     assert "https://" in str(problem.hint)
-    told = apierrors.refusal(request, 400, {"message": "no such field"}).problems[0]
+    told = apierrors.refusal(*asked, 400, {"message": "no such field"}).problems[0]
     assert "no such field" in told.message

@@ -10,14 +10,8 @@ import pytest
 from pairun.engines.kubernetes import apierrors
 from pairun.engines.kubernetes.apierrors import ClusterRefusal, Unreachable
 from pairun.errors import PairunError
-from tests.engines.kubernetes.samples import (
-    PODS,
-    TOKEN,
-    Answer,
-    Serve,
-    ids,
-    status,
-)
+from tests.engines.kubernetes.samples import PODS, TOKEN, Serve, ids
+from tests.fakeapi import Answer, status
 
 
 def test_too_many_questions_are_asked_again(serve: Serve) -> None:

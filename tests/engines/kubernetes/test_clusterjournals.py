@@ -2,45 +2,31 @@
 
 from __future__ import annotations
 
-import base64
-import json
+import math
 import os
 import subprocess
 import sys
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pairun.engines.kubernetes import clusterjournals
 from pairun.engines.kubernetes.apierrors import ClusterRefusal
-from pairun.engines.kubernetes.clusterjournals import read_cluster_instances, read_cluster_metrics
-from pairun.errors import PairunError
-from pairun.volume.logjournal import PREFIX
-from tests.engines.kubernetes.samples import (
-    PODS,
-    Answer,
-    Fake,
-    Serve,
-    ended,
-    kubeconfig,
-    pod,
-    runs,
-    status,
+from pairun.engines.kubernetes.cluster import PAGE
+from pairun.engines.kubernetes.clusterjournals import (
+    MOST_READ,
+    read_cluster_instances,
+    read_cluster_metrics,
 )
+from pairun.errors import PairunError
+from tests.engines.kubernetes.samples import PODS, Serve, ended, kubeconfig, log_journal, pod, runs
+from tests.fakeapi import Answer, Fake, status
 from tests.report.page import stories
 
 PROJECT = Path(__file__).parents[3]
 Report = Callable[..., tuple[int, str]]
-
-
-def shown(records: list[dict[str, Any]], first: int = 0) -> bytes:
-    """A line of a log."""
-    text = "".join(json.dumps({"schema": 1, **r}) + "\n" for r in records[first:])
-    return (
-        f"{PREFIX}{first} 1/1 {base64.b64encode(zlib.compress(text.encode())).decode()}\n".encode()
-    )
 
 
 class Job:
@@ -75,13 +61,13 @@ class Job:
         if index == "2":
             return status(400, "BadRequest", "container is waiting to start")
         if query["container"] == "init":
-            return 200, b"ok barrier\n" + shown(records[:12])
+            return 200, b"ok barrier\n" + log_journal(records[:12])
         if index == "0":
-            return 200, b"epoch 1\nepoch 2\n" + shown(records) + b"[pairun] bye\n"
+            return 200, b"epoch 1\nepoch 2\n" + log_journal(records) + b"[pairun] bye\n"
         # A command that runs has filled the end of the log.
         began = next(n for n, r in enumerate(records) if r["type"] == "command_begin") + 1
         end = b"epoch 3\n" * 300
-        return 200, end if "tailLines" in query else shown(records[:began]) + end
+        return 200, end if "tailLines" in query else log_journal(records[:began]) + end
 
 
 def test_a_report_on_a_job_in_a_cluster(serve: Serve) -> None:
@@ -123,8 +109,64 @@ def test_only_parts_of_a_log_are_read(serve: Serve) -> None:
     assert all("limitBytes" in query for query in job.queries)
 
 
+class LargeJob:
+    """A Job of many Pods, in pages; one in seven failed, the last of these first.
+
+    Attributes:
+        logs: the Pods whose logs were read.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.logs: set[str] = set()
+        exited = [ended("app", 0)]
+        pods = [pod(index=n, phase="Succeeded", containerStatuses=exited) for n in range(size)]
+        for n in range(0, size, 7):
+            failed = [ended("app", 1, finishedAt=f"2024-01-01T01:00:00.{size - n:06}Z")]
+            pods[n] = pod(index=n, phase="Failed", containerStatuses=failed)
+        self.pods = pods
+
+    def __call__(self, method: str, path: str, query: dict[str, str], body: Any) -> Answer:
+        """Answer."""
+        if path.endswith("/log"):
+            self.logs.add(path)
+            return 200, log_journal(stories.success())
+        if path == PODS:
+            first = int(query.get("continue", "0"))
+            end = first + int(query["limit"])
+            more = {"continue": str(end)} if end < len(self.pods) else {}
+            return 200, {"items": self.pods[first:end], "metadata": more}
+        if path.endswith("/jobs/mnist"):
+            return 200, {"metadata": {"labels": {"pairun/job": "mnist"}}, "spec": {}}
+        return status(404, "NotFound", "not found")
+
+
+@pytest.mark.parametrize("size", [200, 2000])
+def test_a_report_reads_few_journals_of_a_large_job(serve: Serve, size: int) -> None:
+    """One list, in pages; a log of each Pod that failed, and of some others."""
+    job = LargeJob(size)
+    cluster, fake = serve(job)
+    instances = read_cluster_instances(cluster, "mnist")
+    assert len(instances) == size
+    assert len(job.logs) == len([i for i in instances if i.journal]) == min(size, MOST_READ)
+    assert len(fake.asked) - len(job.logs) == 3 + math.ceil(size / PAGE)
+    unread = [i for i in instances if i.journal is None]
+    assert {(i.outcome, i.exit_code) for i in unread} <= {("succeeded", 0)}
+    assert all("up to 300 journals" in i.state for i in unread)
+
+
+def test_the_first_failures_of_a_large_job_are_read(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the others the report has what their Pods say."""
+    monkeypatch.setattr(clusterjournals, "MOST_READ", 2)
+    job = LargeJob(21)
+    instances = read_cluster_instances(serve(job)[0], "mnist")
+    assert [i.label for i in instances if i.journal] == ["worker-7", "worker-14"]
+    assert (instances[0].outcome, instances[0].exit_code) == ("failed", 1)
+    assert instances[0].state.startswith("no journal: the Pod is failed: the command ended with 1")
+
+
 def test_a_missing_right_is_named(serve: Serve) -> None:
-    """Without the right to read logs, the command fails and names the right."""
     job = Job()
     job.refuses = True
     cluster, _ = serve(job)
@@ -156,8 +198,7 @@ def report(tmp_path: Path) -> Iterator[Report]:
         return done.returncode, done.stdout + done.stderr
 
     yield run
-    fake.server.shutdown()
-    fake.server.server_close()
+    fake.close()
 
 
 def test_the_page_of_a_job_by_its_name(report: Report) -> None:

@@ -14,18 +14,8 @@ from pairun.engines.kubernetes import clusterlogs as podlogs
 from pairun.engines.kubernetes.apierrors import ClusterRefusal
 from pairun.engines.kubernetes.clusterlogs import LogSelection, follow_logs, lines, print_logs
 from pairun.errors import PairunError
-from tests.engines.kubernetes.samples import (
-    INIT_LOG,
-    INIT_WORDS,
-    PODS,
-    Answer,
-    Handler,
-    Serve,
-    ended,
-    ids,
-    pod,
-    status,
-)
+from tests.engines.kubernetes.samples import INIT_LOG, INIT_WORDS, PODS, Serve, ended, ids, pod
+from tests.fakeapi import Answer, Handler, status
 
 
 @given(

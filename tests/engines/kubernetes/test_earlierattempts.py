@@ -8,7 +8,8 @@ import pytest
 
 from pairun.engines.kubernetes.watching import read_job
 from pairun.runtime.termination import Summary, message
-from tests.engines.kubernetes.samples import PODS, Answer, Serve, ended, pod, status
+from tests.engines.kubernetes.samples import PODS, Serve, ended, pod
+from tests.fakeapi import Answer, status
 
 WHY = {
     "class": "nccl_timeout", "fault": "unknown", "retry": "retry", "confidence": 0.9,

@@ -11,7 +11,8 @@ from pairun.engines.kubernetes.jobobjects import find
 from pairun.engines.kubernetes.submitting import remove
 from pairun.engines.kubernetes.watching import follow
 from pairun.errors import PairunError
-from tests.engines.kubernetes.samples import PODS, Answer, Serve, ended, ids, pod, status
+from tests.engines.kubernetes.samples import PODS, Serve, ended, ids, pod
+from tests.fakeapi import Answer, status
 
 VERBS = {"DELETE": "delete", "PATCH": "patch", "POST": "create"}
 GROUPS = {

@@ -11,7 +11,8 @@ import pytest
 from pairun.cli import main as cli
 from pairun.engines.completionpolicy import RolePolicy
 from pairun.engines.kubernetes.jobobjects import POD, JobObjects
-from pairun.engines.kubernetes.jobstate import changes, state_of
+from pairun.engines.kubernetes.jobstate import JobState, changes, state_of
+from tests.calls import calls_of
 from tests.engines.kubernetes.samples import (
     EVICTED,
     EVICTION,
@@ -120,6 +121,20 @@ def test_progress_is_a_line_for_each_change() -> None:
         "worker-4: the Pod is gone",
     ]
     assert changes(None, state_of(found, "d", ())) == ["no Pod yet"]
+
+
+def test_ten_times_as_many_pods_take_ten_times_the_work() -> None:
+    """Also if each Pod has a reason of its own, and all are replaced."""
+
+    def state(role: str, size: int) -> JobState:
+        failing = (waits("app", "ErrImagePull", f"no image {n}") for n in range(size))
+        pods = [pod(role, n, phase="Pending", containerStatuses=[s]) for n, s in enumerate(failing)]
+        return state_of(objects("job", {"spec": {"completions": size}}), "d", instances(*pods))
+
+    def work(size: int) -> int:
+        return calls_of(lambda: changes(state("old", size), state("new", size)))
+
+    assert work(2000) <= 11 * work(200)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from pairun.engines.kubernetes import watching
-from tests.engines.kubernetes.samples import PODS, Answer, Serve, status
+from tests.engines.kubernetes.samples import PODS, Serve
+from tests.fakeapi import Answer, status
 
 WAITS = {"type": "QuotaReserved", "status": "False", "message": "no quota for nvidia.com/gpu"}
 RESERVED = {"type": "QuotaReserved", "status": "True"}

@@ -10,13 +10,8 @@ import pytest
 from pairun.engines.kubernetes import submitting
 from pairun.engines.kubernetes.submitting import remove, submit, wait_until_gone
 from pairun.errors import PairunError
-from tests.engines.kubernetes.samples import (
-    PODS,
-    Answer,
-    Serve,
-    ids,
-    status,
-)
+from tests.engines.kubernetes.samples import PODS, Serve, ids
+from tests.fakeapi import Answer, status
 
 
 def described(kind: str, name: str) -> dict[str, Any]:

@@ -10,24 +10,24 @@ from typing import Any
 import pytest
 
 from pairun.engines.kubernetes import watching
-from pairun.engines.kubernetes.podstates import read_pod
 from pairun.errors import PairunError
+from pairun.kube.podstates import read_pod
 from tests.conftest import SHARED
 from tests.engines.kubernetes.samples import (
     EVICTED,
     EVICTION,
     PLACED,
     PODS,
-    Answer,
     Serve,
     ended,
     ids,
     pod,
     runs,
-    status,
 )
+from tests.fakeapi import Answer, status
 
 OBSERVED = Path(__file__).parent / "observed"
+REFUSED = 'Error creating: pods "mnist-0-wc4ww" is forbidden: exceeded quota: q, requested: pods=1'
 
 
 def test_a_job_whose_pods_are_refused_says_why(serve: Serve) -> None:
@@ -47,7 +47,7 @@ def test_a_job_whose_pods_are_refused_says_why(serve: Serve) -> None:
         return {"involvedObject": {"name": name}, "lastTimestamp": when, "message": text}
 
     events = [
-        event("mnist", 11, "first"), event("mnist", 12, "exceeded quota"),
+        event("mnist", 11, "first"), event("mnist", 12, REFUSED),
         event("mnistify", 13, "another job's"),
     ]  # fmt: skip
 
@@ -62,7 +62,11 @@ def test_a_job_whose_pods_are_refused_says_why(serve: Serve) -> None:
         return status(404, "NotFound", "not found")
 
     cluster, _ = serve(handler)
-    assert watching.read_job(cluster, "mnist").because == "exceeded quota"
+    state = watching.read_job(cluster, "mnist")
+    assert (state.refused, state.because) == (
+        True,
+        REFUSED.replace('pods "mnist-0-wc4ww"', "its Pods"),
+    )
     job["metadata"]["creationTimestamp"] = "2024-01-01T00:01:00Z"  # type: ignore[index]
     assert watching.read_job(cluster, "mnist").because == ""
 

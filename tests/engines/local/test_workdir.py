@@ -137,6 +137,7 @@ def test_link_in_place_of_a_place_of_ours(tmp_path: pathlib.Path, name: str) -> 
     assert os.listdir(tmp_path / "outside") == ["precious"]
 
 
+@pytest.mark.slow
 def test_deep_tree(tmp_path: pathlib.Path) -> None:
     """A tree deeper than any path may be long is removed too, and one that forbids it."""
     work = WorkDir(str(tmp_path / "run"))

@@ -102,8 +102,8 @@ def test_named_affinity_groups() -> None:
     [
         ("[]", "must be a mapping"),
         (f"{{jobPriorityClass: high, taskRoles: {{{PS}}}}}", "jobPriorityClass must be one of"),
-        (f"{{taskRoles: {{{PS}, workr: {{}}}}}}", "there is no role 'workr'"),
-        (f"{{taskRoles: {{{PS}, worker: {{skuTyp: a}}}}}}", "HiveD has no 'skuTyp'"),
+        (f"{{taskRoles: {{{PS}, workr: {{}}}}}}", "there is no key 'workr'"),
+        (f"{{taskRoles: {{{PS}, worker: {{skuTyp: a}}}}}}", "there is no key 'skuTyp'"),
         (f"{{taskRoles: {{{PS}, worker: {{skuType: a, pinnedCellId: b}}}}}}", "takes one of them"),
         ("{taskRoles: {PS_server: {}}}", "how many cells of HiveD the role 'PS_server' needs"),
         (

@@ -93,7 +93,6 @@ def test_a_queue_of_a_scheduler(
 def test_a_group_of_pods(
     group: dict[str, Any], version: str, mark: str, key: str, scheduler: str, engine: Engine
 ) -> None:
-    """The group is made before the Pods, and each Pod names it."""
     objects = made(ONE, engine, {"pod_group": group, "spec": {"priorityClassName": "high"}})
     [made_group] = [o for o in objects if o["kind"] == "PodGroup"]
     assert made_group["apiVersion"] == version

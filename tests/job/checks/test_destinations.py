@@ -9,19 +9,37 @@ import pytest
 if TYPE_CHECKING:
     from tests.desk import Desk
 
-GIT = "- {{plugin: git, parameters: {{repo_uri: 'https://a/{0}.git'}}}}\n"
+GIT = "- {{plugin: git, parameters: {{repo_uri: 'https://a/{0}.git', clone_dir: /{0}}}}}\n"
+SPEC = """\
+summary: A note
+parameters: {type: object, properties: {target: {type: string}, text: {type: string}}}
+runtime:
+  - {name: Note, file: {path: "{{ parameters.target }}", content: "{{ parameters.text }}"}}
+"""
+NOTE = "- {{plugin: note, parameters: {{target: /note, text: {0}}}}}\n"
 
 
 def test_two_repositories(desk: Desk) -> None:
-    """Both plugins clone to one place; the same repository twice is no conflict."""
+    """Each plugin of a role clones to its own folder, and copies from there."""
     review = desk.valid(desk.job(plugins=GIT.format("a") + GIT.format("b")))
+    assert list(review.problems) == []
+    clones = [desk.task(review, id_).args["dest"] for id_ in ("git", "git_3")]
+    assert clones == ["/usr/local/pai/code", "/usr/local/pai/code_2"]
+    copies = [desk.task(review, id_).environment for id_ in ("git_2", "git_4")]
+    assert [c["CODE"] for c in copies] == clones
+    assert [c["CLONE_DIR"] for c in copies] == ["/a", "/b"]
+
+
+def test_the_advice_names_the_parameter_of_a_plugin(desk: Desk) -> None:
+    """Not the argument of a module, which a job with the plugin does not have."""
+    root = desk.root({"plugin_specs/note.yaml": SPEC, "playbooks/policy.yaml": desk.all_open})
+    review = desk.valid(desk.job(plugins=NOTE.format("a") + NOTE.format("b")), root)
     (problem,) = review.problems
     assert problem.id == "PR927"
-    assert problem.message == "the tasks 'git' and 'git_2' both write /usr/local/pai/code"
+    assert problem.message == "the tasks 'note' and 'note_2' both write /note"
+    assert problem.hint == "set another path with 'target' in one of them"
     (label, first) = problem.also[0]
     assert (label, problem.place and problem.place.line - first.line) == ("the first one", 1)
-    assert list(desk.valid(desk.job(plugins=GIT.format("a") * 2)).problems) == []
-    assert list(desk.valid(desk.job(plugins=GIT.format("a"))).problems) == []
 
 
 TASKS = [

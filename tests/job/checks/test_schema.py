@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from pairun.errors import Source
 from pairun.job.jobfile import read_job
 from pairun.job.jsyaml import JS
 from pairun.playbook.document.reading import read_text
+
+if TYPE_CHECKING:
+    from tests.desk import Desk
 
 HEAD = """\
 protocolVersion: 2
@@ -34,7 +39,10 @@ def test_keys_of_a_role_that_stand_in_task_roles() -> None:
     )
     hint = "indent it deeper than 'worker:', the name of its role"
     assert messages_of(roles) == [
-        ("taskRoles.worker must be a mapping, not null", None),
+        (
+            "taskRoles.worker must be a mapping, not null",
+            "write its value after 'worker:', or below it and indented deeper",
+        ),
         *((f"'{key}' belongs to a role, but is in taskRoles itself", hint) for key in keys),
     ]
 
@@ -123,3 +131,28 @@ def test_commands_as_a_block_of_text() -> None:
     assert hint == "commands are a list: write '- |' in a line below, and indent the text under it"
     ((_, hint),) = messages_of(f"{ROLE}    commands: |\n      ls\n")
     assert hint == 'commands are a list: ["ls"]'
+
+
+SLIPS = [
+    ("memoryMB: 1024", "memoryMB: 512Mi", "write 512, without a unit: it is in MB"),
+    ("memoryMB: 1024", "memoryMB: 2G", "write 2048, without a unit: it is in MB"),
+    ("instances: 2", "instances: two", "write 2"),
+    ("instances: 2", "instances: '2'", "remove the quotes"),
+    ("protocolVersion: 2\n", "", "add a line: protocolVersion: 2"),
+    ("taskRoles:\n  worker:", "taskRoles:\nworker:", "if it belongs to 'taskRoles', indent it deeper than 'taskRoles:'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "slip", "hint"), SLIPS, ids=[slip or "none" for _, slip, _ in SLIPS]
+)
+def test_frequent_slips_have_a_hint(desk: Desk, text: str, slip: str, hint: str) -> None:
+    problems = desk.problems(desk.job().replace(text, slip))
+    assert hint in [p.hint for p in problems]
+
+
+def test_a_keyword_beside_its_list_has_a_hint(desk: Desk) -> None:
+    """The item above begins further right."""
+    extras = "extras:\n  pairun:\n    runtime:\n    - patch: user_command\n    timeout: 5m\n"
+    (problem,) = desk.problems(desk.job() + extras)
+    assert problem.hint == "if it belongs to the item above, indent it by 6 spaces"

@@ -120,27 +120,6 @@ def test_a_tag_of_a_chosen_prerequisite_has_the_keys_of_that() -> None:
     assert problem.hint == "did you mean 'uri'? the prerequisite mnist has no 'url[0]'"
 
 
-REFUSED = ["repo:Tag", "repo@sha256:" + "0" * 64, " repo", "http://repo", "host:80/Repo/x:1.0_GPU"]
-TAKEN = ["repo", "host:5000/repo", "host:5000/repo:tag", "Host/repo:1"]
-
-
-@pytest.mark.parametrize("uri", REFUSED)
-def test_an_image_that_the_old_runtime_refused(uri: str) -> None:
-    """The job would end with 254 on a cluster with the old runtime."""
-    assert warnings_of(image={"uri": uri}) == ["PR906"]
-
-
-@pytest.mark.parametrize("uri", TAKEN)
-def test_an_image_that_the_old_runtime_took(uri: str) -> None:
-    """Upper case matters in the tag only."""
-    assert warnings_of(image={"uri": uri}) == []
-
-
-def test_a_login_without_registry() -> None:
-    """Legal, and the old runtime died of it."""
-    assert warnings_of(image={"auth": {"username": "u", "password": "p"}}) == ["PR906"]
-
-
 def test_short_secrets() -> None:
     """Values under four bytes are not masked; the message names the key, not the value."""
     secrets = {"a": "xyz", "b": ["öö"], "c": "", "d": 1, "e": "xyz \n"}

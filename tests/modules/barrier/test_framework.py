@@ -53,13 +53,13 @@ def _going(found: Object) -> None:
     [
         (
             _other_pod,
-            "2 of 2 tasks have addresses, but they refer to another Pod instead of this one",
+            "2 of 2 instances have addresses, but they refer to another Pod instead of this one",
         ),
         (_other_attempt, "attempt 2, and this Pod to 3"),
-        (_going, "1 of 2 tasks have addresses; missing: w-1"),
-        (lambda f: f.update(status=None), "0 of 2 tasks"),
-        (lambda f: f["status"].update(attemptStatus=None), "0 of 2 tasks"),
-        (lambda f: f["status"]["attemptStatus"].update(taskRoleStatuses=None), "0 of 2 tasks"),
+        (_going, "1 of 2 instances have addresses; missing: w-1"),
+        (lambda f: f.update(status=None), "0 of 2 instances"),
+        (lambda f: f["status"].update(attemptStatus=None), "0 of 2 instances"),
+        (lambda f: f["status"]["attemptStatus"].update(taskRoleStatuses=None), "0 of 2 instances"),
         (
             lambda f: f["status"]["attemptStatus"].update(
                 taskRoleStatuses=None, taskRoleStatusesCompressed="####"
@@ -116,7 +116,7 @@ def test_alone_a_host_address_of_the_engine_is_enough(
     """Where the engine says it, the status need not."""
     found = framework(2, 0, podHostIP=None)
     failure = fails(harness, world(lambda *_: found), gang=False, timeout="2s")
-    assert "0 of 1 tasks have addresses; missing: w-0" in failure.message
+    assert "0 of 1 instances have addresses; missing: w-0" in failure.message
     passes(harness, world(lambda *_: found, PAIRUN_HOST_IP="10.0.0.1"), gang=False)
 
 
@@ -178,5 +178,5 @@ def test_why_a_task_is_missing(
     found = framework(2, 1)
     ctx = world(lambda _, path: found if "frameworks" in path else pod)
     failure = fails(harness, ctx, timeout="1s")
-    assert failure.message.startswith("after 1s 1 of 2 tasks have addresses; missing: w-1 (")
+    assert failure.message.startswith("after 1s 1 of 2 instances have addresses; missing: w-1 (")
     assert says in failure.message

@@ -131,9 +131,9 @@ def test_who_is_missing_is_named(harness: Harness, gang: Path) -> None:
     failure = harness.run("barrier", args, variables(gang, "worker", 0)).failure
     assert failure is not None
     assert (failure.kind, failure.fault) == ("timeout", "platform")
-    assert "1 of 3 tasks" in failure.message
+    assert "1 of 3 instances" in failure.message
     assert failure.message.endswith("missing: worker-1, ps-0")
-    assert harness.log == ["1 of 3 tasks have addresses"]
+    assert harness.log == ["1 of 3 instances have addresses"]
 
 
 def test_ten_names_are_enough(harness: Harness, gang: Path) -> None:

@@ -69,7 +69,7 @@ def test_the_pods_of_a_job(
     ("listed", "args", "says"),
     [
         ([pod(0)], {}, "missing: w-1 (no Pod yet)"),
-        ([], {"gang": False}, "0 of 1 tasks have addresses; missing: w-0 (no Pod yet)"),
+        ([], {"gang": False}, "0 of 1 instances have addresses; missing: w-0 (no Pod yet)"),
         ([pod(0, uid="other"), pod(1)], {}, "they refer to another Pod instead of this one"),
         ([pod(0), {**pod(1), "status": {"podIP": "x", "phase": "Failed"}}], {}, "w-1 (failed: "),
         ([pod(0), pod(1)], {"ready": "port", "port": "tcp"}, "w-1 (its port tcp does not answer)"),

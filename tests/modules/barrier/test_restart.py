@@ -78,7 +78,7 @@ def test_one_look_is_enough(
     """A container that runs counts, restarted or not, and one that has succeeded."""
     ctx = world(lambda *_: {"items": [pod(0, CRASHED, "10.0.0.1"), other]}, **env)
     result = meet(harness, ctx)
-    assert (result.message, result.environment) == ("all 2 tasks run", {})
+    assert (result.message, result.environment) == ("all 2 instances run", {})
     assert len(ctx.asked) == 1
     assert not (harness.pai_dir / "run" / "cluster.json").exists()
 
@@ -103,7 +103,7 @@ def test_an_instance_that_has_moved(
     """Later tasks and the command get the new address; other variables stay."""
     ctx = world(lambda *_: {"items": [pod(0, RUNS, "10.0.0.1"), pod(1, RUNS, "10.0.0.9")]}, **env)
     result = meet(harness, ctx)
-    assert result.message == "all 2 tasks run; 1 have new addresses"
+    assert result.message == "all 2 instances run; 1 have new addresses"
     assert result.environment == {
         "PAI_HOST_IP_w_1": "10.0.0.9", "PAI_TASK_ROLE_w_HOST_LIST": "10.0.0.1:80,10.0.0.9:80",
     }  # fmt: skip
@@ -137,7 +137,7 @@ def test_the_wait_is_bounded(
     with pytest.raises(Failure) as e:
         meet(harness, ctx, timeout="1m")
     assert e.value.kind == "timeout"
-    assert f"1 of 2 tasks run; missing: {why}" in e.value.message
+    assert f"1 of 2 instances run; missing: {why}" in e.value.message
     assert 60 <= sum(ctx.slept) < 64
 
 

@@ -61,7 +61,7 @@ def test_trouble_is_waited_out(harness: Harness, world: Callable[..., World]) ->
     assert 0.75 <= first <= 1.25
     assert 1.5 <= second <= 2.5
     assert third >= 22
-    assert ctx.log == ["it says 503; retrying", "2 of 2 tasks have addresses"]
+    assert ctx.log == ["it says 503; retrying", "2 of 2 instances have addresses"]
 
 
 @pytest.mark.parametrize("answers", [0, 1])
@@ -275,6 +275,23 @@ def test_where_the_leader_is_not_reached_it_looks_itself(
     assert world.asked[-1][0] < 43
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_large_gang_without_its_leader_asks_at_most_fifty_times_a_second(
+    harness: Harness, plan: Callable[..., Planned], is_there: bool
+) -> None:
+    """Whether the API server answers or not."""
+
+    def answer(_: str) -> Any:
+        if not is_there:
+            raise Transient("refused", fault="platform")
+        return framework(10_000, 9_999)
+
+    world = plan({}, answer, 10_000)
+    fails(harness, world, timeout="1h")
+    times = sorted({at for at, path, _ in world.asked if "frameworks" in path and at < 3590})
+    assert min(b - a for a, b in itertools.pairwise([0, *times])) >= 10_000 / 50
+
+
 def test_a_right_that_is_missing_is_said_and_replaced(
     harness: Harness, plan: Callable[..., Planned]
 ) -> None:
@@ -282,7 +299,7 @@ def test_a_right_that_is_missing_is_said_and_replaced(
     why = "this Pod's service account may not get pods in its namespace"
     world = plan({1: {"over": why}}, lambda _: framework(3, 3))
     passes(harness, world)
-    assert f"the tasks do not find each other: {why}" in world.log
+    assert f"the instances do not find each other: {why}" in world.log
     assert round(world.asked[0][0]) == 1
 
 
@@ -336,14 +353,30 @@ def test_who_joins_a_running_gang_asks_at_once(
     """The leader's Pod says that it runs; without a key it does not answer."""
     world = plan({0.2: {"leader_runs": True, "connected": connected}}, lambda _: framework(3, 3))
     passes(harness, world)
-    assert [round(at) for at, *_ in world.asked] == [1]
+    assert [round(at, 3) for at, *_ in world.asked] == [0.3]
+
+
+@pytest.mark.parametrize("leads", [False, True])
+@pytest.mark.parametrize("known_at", [n / 4 for n in range(20)])
+def test_who_joins_a_running_gang_passes_soon_after_its_address_is_known(
+    harness: Harness, plan: Callable[..., Planned], known_at: float, leads: bool
+) -> None:
+    """A check is at most 1.25 s after the last one, and the first 0.3 s after the start."""
+
+    def answer(_: str) -> Any:
+        is_known = world.time_s - 1e9 >= known_at
+        return framework(3, 3 if is_known else 2, str(int(is_known)), **RUNNING)
+
+    world: Planned = plan({0: {"leads": leads, "leader_runs": not leads}}, answer)
+    passes(harness, world)
+    assert world.asked[-1][0] <= max(0.3, known_at + 1.25)
 
 
 def test_a_leader_that_runs_and_knows_all_is_believed_first(
     harness: Harness, plan: Callable[..., Planned]
 ) -> None:
     """With the key, PID 1 of the leader answers at once; the API server is not asked for Pods."""
-    script = {0.2: {"leader_runs": True}, 0.4: {"complete": True, "peers": _peers(900)}}
+    script = {0.1: {"leader_runs": True}, 0.2: {"complete": True, "peers": _peers(900)}}
     world = plan(script, lambda _: pytest.fail("nobody is asked"), 900)
     assert len(_addresses(passes(harness, world))) == 900
 

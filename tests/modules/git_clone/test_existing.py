@@ -148,3 +148,14 @@ def test_a_commit_needs_no_server(harness: Harness, served: Served) -> None:
     assert [path.rpartition("/")[2] for path in served.paths()] == [
         "refs?service=git-upload-pack", "git-upload-pack",
     ]  # fmt: skip
+
+
+def test_a_shallow_clone_with_another_name_of_the_remote_is_updated(
+    harness: Harness, origin: Path
+) -> None:
+    args = clone_of(harness, origin, depth=1, options=["--origin=up"])
+    harness.run("git_clone", args)
+    sha = commit(origin, "fourth", "4")
+    outcome = harness.run("git_clone", args)
+    assert outcome.failure is None
+    assert git(harness.pai_dir / "code", "rev-parse", "HEAD") == sha

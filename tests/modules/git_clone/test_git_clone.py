@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import threading
 from pathlib import Path
@@ -14,7 +15,7 @@ from pairun.module import Failure, Secret
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
-from tests.modules.git_clone.conftest import Request, Served, clone_of, git
+from tests.modules.git_clone.conftest import Request, Served, clone_of, commit, git
 
 VARIANTS: list[tuple[str, dict[str, Any], str]] = [
     ("the repository's own choice", {}, "main"),
@@ -27,6 +28,14 @@ VARIANTS: list[tuple[str, dict[str, Any], str]] = [
     ("an older commit of a shallow clone", {"commit": "main~1", "depth": 1}, "main~1"),
     ("a short commit of a shallow clone", {"commit": "short", "depth": 1}, "main~1"),
     ("a commit of another branch", {"commit": "side", "options": ["--single-branch"]}, "side"),
+    ("a partial clone", {"options": ["--filter=blob:none"]}, "main"),
+    ("a commit of a partial clone", {"commit": "main~1", "options": ["--filter tree:0"]}, "main~1"),
+    ("a clone since a date", {"options": ["--shallow-since='2001-01-01'"]}, "main"),
+    ("another name of the remote", {"commit": "side", "options": ["-o up --depth 1"]}, "side"),
+    ("more and less output", {"options": ["-v --progress", "-q", "--no-progress"]}, "main"),
+    ("short options together", {"options": ["-qvbside"]}, "side"),
+    ("settings", {"options": ["-c core.autocrlf=input", "--config=user.name='A B'"]}, "main"),
+    ("submodules of their branch", {"options": ["--recursive --remote-submodules"]}, "main"),
 ]
 
 
@@ -51,6 +60,96 @@ def test_the_clone_is_complete_and_stays(
     assert (dest / ".hidden").read_text() == "h"
     assert [p.name for p in harness.pai_dir.iterdir()] == ["code"]
     harness.changes_nothing(module)
+
+
+@pytest.mark.parametrize("option", ["--mirror", "--bare", "--no-checkout", "-n"])
+@pytest.mark.parametrize("wanted", [None, "main~1"])
+def test_a_clone_without_files_is_complete_and_follows_the_server(
+    harness: Harness, origin: Path, option: str, wanted: str | None
+) -> None:
+    more = {"commit": git(origin, "rev-parse", wanted)} if wanted else {}
+    args = clone_of(harness, origin, options=[option], **more)
+    outcome = harness.run("git_clone", args)
+    assert outcome.failure is None
+    dest = harness.pai_dir / "code"
+    assert git(dest, "rev-parse", "HEAD") == git(origin, "rev-parse", wanted or "main")
+    assert not (dest / "second").exists()
+    bare = option in ("--mirror", "--bare")
+    assert git(dest, "rev-parse", "--is-bare-repository") == str(bare).lower()
+    harness.changes_nothing(harness.make("git_clone", args))
+    new = commit(origin, "fourth", "4")
+    if wanted is None:
+        assert harness.run("git_clone", args).failure is None
+        assert git(dest, "rev-parse", "HEAD") == new
+
+
+PROGRAMS = [
+    "--upload-pack={0}",
+    "-u {0}",
+    "-qu{0}",
+    "--template={1}",
+    "-c core.sshCommand={0}",
+    "-ccore.sshCommand={0}",
+    "--config=core.sshCommand={0}",
+    "-c CORE.SSHCOMMAND={0}",
+    "-c core.gitProxy={0}",
+    "-c core.fsmonitor={0}",
+    "-c core.hooksPath={1}",
+    "-c core.pager={0}",
+    "-c core.askPass={0}",
+    "-c credential.helper='!{0}'",
+    "-c credential.https://example.com.helper={0}",
+    "-c remote.origin.uploadpack={0}",
+    "-c protocol.ext.allow=always",
+    "-c url.ext::{0}.insteadOf=file:",
+    "-c uploadpack.packObjectsHook={0}",
+    "-c filter.lfs.smudge={0}",
+    "-c filter.x.process={0}",
+    "-c lfs.customtransfer.x.path={0}",
+    "-c include.path={0}",
+    "-c includeIf.gitdir:/.path={0}",
+    "-c submodule.x.update='!{0}'",
+    "-c alias.checkout='!{0}'",
+    "-c advice.x -c core.sshCommand={0}",
+    "--config 'advice.x\n[core]\nsshCommand={0}'",
+    "--separate-git-dir={1}",
+    "--reference={1}",
+    "--bundle-uri=ext::{0}",
+    "--filter=sparse:oid={0}",
+    "-o --upload-pack={0}",
+    "-o ../../../../etc",
+    "--uplo={0}",
+    "--recurse-submodules --upload-pack {0}",
+    "-- ext::{0}",
+]
+"""Options that start a program, read its settings, or lead elsewhere."""
+
+
+@pytest.mark.parametrize("option", PROGRAMS)
+def test_no_option_starts_a_program(harness: Harness, option: str) -> None:
+    args = clone_of(harness, harness.tmp, options=[option.format("/x/program", "/x")])
+    assert harness.problems("git_clone", args)
+
+
+def test_the_allowed_settings_start_no_program(harness: Harness, origin: Path) -> None:
+    """No key is of a kind that starts one, and git starts none with a program as each text."""
+    args = clone_of(harness, origin, options=["-c x"])
+    (refusal,) = harness.problems("git_clone", args)
+    keys = refusal.message.rpartition("allowed: ")[2].split(", ")
+    assert len(keys) > 40
+    unsafe = "command|helper|program|(?<!quote)path$|hook|editor|pager|askpass|proxy|process|clean|smudge|pack$"
+    unsafe += "|monitor|driver|url|instead|file$|include[.]|template|header|cookie|ssl|allow|alias"
+    assert not [key for key in keys if re.search(unsafe, key)]
+    mark, program = harness.tmp / "mark", harness.tmp / "program"
+    program.write_text(f"#!/bin/sh\ntouch {mark}\n")
+    program.chmod(0o755)
+    texts = [
+        f"-c {key}={program}"
+        for key in keys
+        if key.startswith(("user.", "lfs.fetch", "init.", "merge.c"))
+    ]
+    assert harness.run("git_clone", {**args, "options": [*texts, "-c advice.x=0"]}).failure is None
+    assert not mark.exists()
 
 
 def test_an_interrupted_clone_is_cleared_away(harness: Harness, origin: Path) -> None:
@@ -139,8 +238,9 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"depth": 1, "options": ["--depth 2"]}, "'depth' is given more than once"),
     ({"branch": "a", "options": ["-bmain"]}, "'branch' is given more than once"),
     ({"options": ["--upload-pack=/x"]}, "'--upload-pack=/x' of git clone is not allowed"),
-    ({"options": ["--quiet --config core.fsmonitor=/x"]}, "'--config' of git clone is not allowed"),
-    ({"options": ["-c core.sshCommand=/x"]}, "is not allowed"),
+    ({"options": ["-c core.sshCommand=/x"]}, "setting 'core.sshcommand' of git is not allowed"),
+    ({"options": ["-c"]}, "needs a value"),
+    ({"options": ["--filter=all"]}, "--filter of git clone cannot be 'all'"),
     ({"options": ["-qu/x"]}, "is not allowed"),
     ({"options": ["--template=/x"]}, "is not allowed"),
     ({"options": ["somewhere"]}, "is not allowed"),

@@ -32,14 +32,11 @@ class Copy:
         (self.code / "a b" / "run").write_text("r")
         (self.code / "a b" / "run").chmod(0o755)
         (self.code / "link").symlink_to("nowhere")
-        words = {
-            k: v.replace("/usr/local/pai/code", str(self.code)) for k, v in task["cmd"].items()
-        }
-        self.args: dict[str, Any] = words
+        self.args: dict[str, Any] = task["cmd"]
 
     def run(self, to: Path, path: str = "") -> Outcome:
         """Copy."""
-        env = {"CLONE_DIR": str(to), **({"PATH": path} if path else {})}
+        env = {"CLONE_DIR": str(to), "CODE": str(self.code), **({"PATH": path} if path else {})}
         return self.harness.run("cmd", self.args, env)
 
     def complete(self, to: Path) -> bool:
@@ -73,6 +70,21 @@ def test_the_code_comes_to_clone_dir(harness: Harness, there: str) -> None:
     finally:
         if there == "mount":
             subprocess.run(["umount", str(to)], check=True)
+
+
+def test_a_mirror_comes_to_clone_dir_once(harness: Harness) -> None:
+    """Its own files are not below .git."""
+    copy = Copy(harness)
+    shutil.rmtree(copy.code)
+    copy.code.mkdir()
+    (copy.code / "HEAD").write_text("ref: refs/heads/main")
+    (copy.code / "pairun").write_text("1")
+    to = harness.tmp / "here"
+    assert copy.run(to).failure is None
+    assert sorted(p.name for p in to.iterdir()) == ["HEAD", "pairun"]
+    again = copy.run(to)
+    assert again.verdict is not None
+    assert again.verdict.kind == "no_change"
 
 
 @pytest.mark.parametrize("program", ["cp", "mv", "rmdir"])

@@ -184,6 +184,7 @@ def test_a_registrys_own_policy_wins(
 
 @settings(max_examples=cases(150))
 @given(data=st.data())
+@pytest.mark.slow
 def test_what_a_server_repeats_is_shown_nowhere(
     shared_server: Server, part: Part, data: st.DataObject
 ) -> None:
@@ -335,7 +336,7 @@ def test_a_review_asks_nobody(harness: Harness) -> None:
         ctx.fetch("https://user:pw@host:1/path")
 
 
-PAGE = (Path(__file__).parents[3] / "docs" / "image-check.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "parts" / "image_check.md").read_text()
 ROWS = {
     row[0]: row[1:]
     for row in re.findall(r"^\| (.*?) \| (ok|fails|ignored) \| `(.*)` \|$", PAGE, re.MULTILINE)

@@ -294,6 +294,7 @@ def same(parse: Callable[[str], Any], text: str) -> bool:
 
 @settings(max_examples=cases(400))
 @given(references())
+@pytest.mark.slow
 def test_a_reference_is_read_as_the_grammar_says(parse: Callable[[str], Any], text: str) -> None:
     """Every reference that the grammar makes is valid, and has the parts it was made of."""
     assert same(parse, text)

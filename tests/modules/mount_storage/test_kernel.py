@@ -17,7 +17,7 @@ import pytest
 
 from pairun.host import mounts
 from pairun.module import Context, Failure, NoSuchHost, Permanent, Secret, TimedOut, reveal
-from pairun.net import addresses
+from pairun.net import boundedcall
 from pairun.testing import in_turn
 from tests.modules.conftest import Harness
 from tests.modules.mount_storage.conftest import LOCAL, NFS, mounted, needs_root
@@ -168,7 +168,7 @@ def test_a_name_that_nobody_knows_is_said(
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(60))
     began = time.monotonic()
     with pytest.raises(TimedOut, match="looking up files: no answer within"):
-        addresses.lookup("files", 0.2)
+        boundedcall.lookup("files", 0.2)
     assert time.monotonic() - began < 30
 
 

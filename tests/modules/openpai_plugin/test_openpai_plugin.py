@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -183,3 +185,63 @@ def test_a_program_outside_its_folder(folder: Folder, program: str) -> None:
     """The arguments are refused."""
     problems = folder.harness.problems("openpai_plugin", folder.args("", program=program))
     assert "'program' must be a path within the folder" in problems[0].message
+
+
+def test_scripts_of_the_folder_are_executable_on_the_volume(folder: Folder) -> None:
+    """OpenPAI's image makes all of them executable; their own mode is 644."""
+    (folder.path / "sub").mkdir()
+    script = folder.path / "sub/install.sh"
+    script.write_text("#!/bin/sh\necho installed\n")
+    script.chmod(0o644)
+    folder.run("")
+    copy = folder.harness.pai_dir / "plugins/hello/sub/install.sh"
+    assert subprocess.run([copy], capture_output=True, check=True).stdout == b"installed\n"
+
+
+@pytest.mark.parametrize(
+    ("system", "installs", "output"),
+    [
+        ("", "", "-V some packages\n-i ./a.deb ./b.deb\n-V some packages\n"),
+        ("", "exit 0", "-V some packages\n"),
+        ("", "exit 1", "-V some packages\n-i ./a.deb ./b.deb\nb\nc\n"),
+        ("other", "", "b\nc\n"),
+    ],
+    ids=["installs", "has them", "fails", "other system"],
+)
+def test_packages_come_from_the_cache(
+    folder: Folder, system: str, installs: str, output: str
+) -> None:
+    """The fallback runs where the cache lacks the system or its packages cannot be installed."""
+    tmp = folder.harness.tmp
+    of_this = 'cd /; . /etc/os-release; printf %s "$ID$VERSION_ID"'
+    own = subprocess.run(["sh", "-c", of_this], capture_output=True, check=True).stdout.decode()
+    group = tmp / f"cache/ssh-{system or own}"
+    group.mkdir(parents=True)
+    (tmp / "cache/nfs-x").mkdir()
+    (group / "packages").write_text("some packages\n")
+    (group / "b.deb").touch()
+    (group / "a.deb").touch()
+    folder.run(
+        "import plugins.plugin_utils as utils\n"
+        f"utils.CACHE = {str(tmp / 'cache')!r}\n"
+        "config, pre, post = utils.plugin_init()\n"
+        "command = utils.try_to_install_by_cache('ssh', ['echo b', 'echo c'])\n"
+        "utils.PluginHelper(config).inject_commands([command], pre)\n"
+    )
+    assert not (folder.harness.pai_dir / "package_cache/nfs-x").exists()
+    programs = tmp / "programs"
+    programs.mkdir()
+    dpkg = programs / "dpkg"
+    verifies = '[ "$1" = -i ] && touch "$0.installed"; [ -e "$0.installed" ]'
+    dpkg.write_text(f'#!/bin/sh\necho "$@" >> {tmp}/ran\n{installs or verifies}\n')
+    dpkg.chmod(0o755)
+    script = folder.script("pre")
+    done = subprocess.run(
+        ["bash", script],
+        env={"PATH": f"{programs}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    ran = tmp / "ran"
+    assert (ran.read_text() if ran.exists() else "") + done.stdout == output

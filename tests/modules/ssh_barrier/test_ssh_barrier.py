@@ -244,6 +244,12 @@ def test_without_a_pair(gang: Gang) -> None:
         module.check(gang.instances[0].context())
 
 
+@pytest.mark.parametrize("given", [None, ""])
+def test_without_a_time_it_waits_30_minutes(harness: Harness, given: str | None) -> None:
+    module: Any = harness.make("ssh_barrier", {"timeout_min": given})
+    assert module._limit_s(harness.context()) == 30 * 60
+
+
 @pytest.mark.parametrize("given", ["soon", "-1", 0, "nan"])
 def test_a_time_that_is_none(gang: Gang, given: Any) -> None:
     """What is not a number of minutes is the user's mistake."""

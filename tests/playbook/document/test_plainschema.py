@@ -66,6 +66,7 @@ SCHEMAS = st.recursive(st.booleans(), keywords, max_leaves=4).filter(lambda s: i
 
 @settings(max_examples=cases(400), deadline=None)
 @given(VALUES, SCHEMAS)
+@pytest.mark.slow
 def test_what_fits_is_valid(value: Any, schema: dict[str, Any]) -> None:
     """Nothing is called fitting that jsonschema refuses."""
     schema = {**schema, "$defs": {"one": {"type": ["string", "object"]}}}

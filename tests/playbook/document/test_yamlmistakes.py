@@ -42,6 +42,14 @@ from pairun.playbook.document.yamlmistakes import likely_mistake
             "a: {b: 1}\n c: 1\n",
             "do not indent it, as line 1; it has 1",
         ),
+        (
+            "a:\n  b:\n  c: 1\n    d: 2\n",
+            "indent line 3 by 4 spaces, as this one; it has 2",
+        ),
+        (
+            "a:\n    b: 1\nc: 2\n    d: 3\n",
+            "indent line 3 by 4 spaces, as this one; it has 0",
+        ),
         ("a:\n  b: c: d\n", "quote the text if it contains ': ', or put the key on its own line"),
         ("a:\n\tb: 1\n", "indent with spaces, not with tabs"),
         (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pairun.report.journal.instances import read_instances
+from pairun.report.journal.finding import read_all, read_instance
 from pairun.volume.journal import read_journal
 
 RECORD = {"schema": 1, "type": "phase_begin", "phase": "init", "pairun": "0", "tasks": 0, "time": 1}
@@ -27,7 +27,7 @@ def journal(folder: Path) -> Path:
 def test_a_journal_of_a_volume(tmp_path: Path, named: str) -> None:
     """The volume, its logs, a Pod's log directory and the file itself lead to it."""
     journal(tmp_path / "logs/uid")
-    instances, problems = read_instances(str(tmp_path / named))
+    instances, problems = read_all(str(tmp_path / named), read_instance)
     assert not problems
     assert [i.label for i in instances] == ["uid"]
 
@@ -36,7 +36,7 @@ def test_a_journal_of_a_volume(tmp_path: Path, named: str) -> None:
 def test_a_run_whose_name_is_special_on_a_volume(tmp_path: Path, name: str) -> None:
     """A job may be called as what the platform mounts."""
     journal(tmp_path / name / "pai/logs/uid")
-    instances, problems = read_instances(str(tmp_path))
+    instances, problems = read_all(str(tmp_path), read_instance)
     assert not problems
     assert [i.label for i in instances] == ["uid"]
 
@@ -48,7 +48,7 @@ def test_a_link_below_the_volume_is_not_followed(tmp_path: Path, link: str) -> N
     place = tmp_path / "volume" / link
     place.parent.mkdir(parents=True)
     place.symlink_to(tmp_path / "outside" / link)
-    instances, problems = read_instances(str(tmp_path / "volume"))
+    instances, problems = read_all(str(tmp_path / "volume"), read_instance)
     assert not instances
     assert [p.id for p in problems] == ["PR810"]
 
@@ -62,7 +62,7 @@ def test_a_link_on_the_volume_of_this_pod(
     volume.mkdir()
     (volume / "logs").symlink_to(journal(tmp_path / "outside/uid").parents[1])
     monkeypatch.setenv("PAIRUN_PAI_DIR", str(volume))
-    instances, problems = read_instances(str(volume / named))
+    instances, problems = read_all(str(volume / named), read_instance)
     assert not instances
     assert [p.id for p in problems] == ["PR810"]
 
@@ -71,7 +71,7 @@ def test_a_folder_that_a_person_names_may_be_a_link(tmp_path: Path) -> None:
     """The way to it is the person's own."""
     journal(tmp_path / "volume/logs/uid")
     (tmp_path / "link").symlink_to("volume")
-    assert len(read_instances(str(tmp_path / "link"))[0]) == 1
+    assert len(read_all(str(tmp_path / "link"), read_instance)[0]) == 1
 
 
 def finishes(path: Path) -> bool:

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from pairun.report.live.activity import Activity
-from pairun.report.live.foot import foot
-from pairun.report.live.view import Standing
+from pairun.report.live.terminalview import foot
+from pairun.report.live.view import Activity, Standing
 from pairun.report.paper import paper
 from pairun.secrets.vault import Vault
 
@@ -78,6 +77,5 @@ def test_of_many_instances_the_quiet_ones_are_counted() -> None:
 
 
 def test_foreign_texts_are_masked_and_no_markup() -> None:
-    """A secret is masked, and brackets are text."""
     text = "\n".join(render(activity("w-0", "[bold]open-sesame")))
     assert "[bold]******" in text

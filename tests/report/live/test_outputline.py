@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pairun.report.live.outputline import clean, is_progress, is_skipped_by_condition, outcome_of
+from pairun.report.live.view import clean, is_progress, is_skipped_by_condition, outcome_of
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,5 @@ def test_progress_is_known() -> None:
 
 
 def test_a_task_that_its_condition_skips() -> None:
-    """Another reason to skip a task is shown."""
     assert is_skipped_by_condition("skipped  mount_storage: its condition is false")
     assert not is_skipped_by_condition("skipped  notify: no token is mounted")

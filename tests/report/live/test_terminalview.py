@@ -40,7 +40,6 @@ def test_of_many_instances_a_line_that_several_print_stands_once() -> None:
 
 
 def test_a_flood_of_lines_is_shown_and_not_kept() -> None:
-    """More lines than one refresh takes are shown before it."""
     view, stream = view_of(1)
     for _ in range(MOST_PENDING):
         view.output("w-0", b"x")

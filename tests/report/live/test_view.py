@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from pairun.report.live.activity import Activity
-from pairun.report.live.view import PlainView, Standing, open_view
+from pairun.report.live.view import Activity, PlainView, Standing, open_view
 from pairun.secrets.vault import Vault
 
 

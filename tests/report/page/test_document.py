@@ -13,10 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairun.report.journal.finding import JournalFile
-from pairun.report.journal.instances import read_instance
-from pairun.report.page.document import document
-from pairun.report.page.html import element
+from pairun.report.journal.finding import JournalFile, read_instance
+from pairun.report.page.document import document, printable
 from pairun.report.page.runpage import run_page
 from tests.report.page import stories
 
@@ -106,11 +104,24 @@ def test_the_policy_allows_what_is_in_the_file_alone(tmp_path: pathlib.Path) -> 
 )
 def test_data_comes_back_as_it_was(title: str, data: Any) -> None:
     """Any title and any data leave the document's elements alone, and the data is read as it was."""
-    parsed = Parsed(document(title, element("p", title), data, style="p{}", script="1;"))
+    parsed = Parsed(document("page.html.j2", title, data, style="p{}", script="1;"))
     assert [t for t, _ in parsed.tags] == [
-        "html", "head", "meta", "meta", "meta", "meta", "title", "style", "body", "p", "script", "script",
+        "html", "head", "meta", "meta", "meta", "meta", "title", "style", "body", "script", "script",
     ]  # fmt: skip
-    assert json.loads(parsed.texts["script"][0]) == data
+    assert json.loads(parsed.texts["script"][0]) == (data or {})
+    assert all(c.isprintable() or c in "\n\t" for c in parsed.texts["title"][0])
+
+
+@given(st.text(st.characters(categories=["L", "N", "P", "S"])))
+def test_printable_text_stays_as_it_is(title: str) -> None:
+    """Only characters that no reader can see are changed."""
+    parsed = Parsed(document("page.html.j2", title, style="", script=""))
+    assert parsed.texts["title"][0] == title
+
+
+def test_hidden_characters_are_escapes() -> None:
+    """What turns the direction of a text, or controls a terminal, is visible."""
+    assert printable("a\u202eb\x1b[2J\n") == "a\\u202eb\\x1b[2J\n"
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,19 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shlex
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 _ARGUMENTS = 4
+
+CACHE = "/opt/package_cache"
+"""Packages in the init container, from its image or mounted from the node."""
+
+_COPY = os.path.join(os.getcwd(), "package_cache")
+"""The cache in the user's container: programs start on the volume."""
 
 
 def plugin_init() -> list[Any]:
@@ -43,6 +51,17 @@ class PluginHelper:
             file.writelines(f"{line}\n" for line in lines)
 
 
-def try_to_install_by_cache(_group_name: str, fallback_cmds: Sequence[str]) -> str:
-    """One command that installs a group of packages: the fallback, because there is no cache."""
-    return "; ".join(fallback_cmds)
+def try_to_install_by_cache(group_name: str, fallback_cmds: Sequence[str]) -> str:
+    """One command that installs a group of packages: from the cache, else by the fallback.
+
+    A folder ``GROUP-SYSTEM`` of the cache has the packages of a group for one system.
+    """
+    fallback = "; ".join(fallback_cmds)
+    names = os.listdir(CACHE) if os.path.isdir(CACHE) else []
+    if not (found := [name for name in names if name.startswith(f"{group_name}-")]):
+        return fallback
+    for name in found:
+        source = os.path.join(CACHE, name)
+        shutil.copytree(source, os.path.join(_COPY, name), dirs_exist_ok=True)
+    script = shutil.copy(os.path.join(os.path.dirname(__file__), "install_group.sh"), _COPY)
+    return f"{shlex.join(['sh', script, group_name])} || {{ {fallback}; }}"

@@ -1,1 +1,0 @@
-"""How often the diagnosis is right on labelled logs."""

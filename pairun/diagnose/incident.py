@@ -1,0 +1,324 @@
+"""Joins the findings of a job's logs to one incident: who failed first, why, and what followed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pairun.diagnose.brief import is_consequence
+from pairun.diagnose.circumstances import Circumstances
+from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
+from pairun.diagnose.collectives import Stall, stall
+from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_class
+from pairun.diagnose.firstmember import (
+    HANG,
+    MAY_FOLLOW,
+    SAME_ORDER,
+    Case,
+    finished,
+    first_member,
+    is_solid,
+)
+from pairun.diagnose.gathering import Gathered
+from pairun.diagnose.lines import parse
+from pairun.diagnose.members import Clocks, Member, members_of
+from pairun.diagnose.signals import STRONG
+from pairun.diagnose.table import Table
+from pairun.diagnose.times import SKEW_S, first_delay
+from pairun.diagnose.undecided import despite_success
+from pairun.diagnose.weighing import diagnose
+from pairun.diagnose.writerlog import Finding
+
+_BY_EXIT_ONLY = frozenset(("host_oom", "terminated_sigterm"))
+"""Classes from exit codes that a system's log, if there is one, explains better."""
+
+
+_STOPS_OF_ALL = frozenset(("cancelled_by_user", "time_limit"))
+"""Stops from outside that reach all ranks at once."""
+
+DEVICES = frozenset(("gpu_ecc_error", "gpu_lost", "nvlink_error"))
+"""Classes of failed GPUs and links, which only the node's kernel or tools know."""
+
+_OF_DEVICES = frozenset(
+    (
+        "cuda_kernel_error",
+        "cudnn_error",
+        "gpu_not_available",
+        "native_abort",
+        "nccl_cuda_error",
+        "nccl_system_error",
+        "nccl_timeout",
+        "peer_lost",
+    )
+)
+"""What ranks report when a GPU of their node fails."""
+
+_VALUE = re.compile(r"\d+")
+
+
+class Consequence(NamedTuple):
+    """Members that failed because of the first one.
+
+    Attributes:
+        klass: their class.
+        headline: of the first of them.
+        members: their labels.
+        after_s: seconds from the first failure to the first of these, negative if that came
+            before; None if unknown.
+    """
+
+    klass: str
+    headline: str
+    members: tuple[str, ...]
+    after_s: float | None = None
+
+
+class Incident(NamedTuple):
+    """What happened to a job.
+
+    Attributes:
+        diagnosis: why the job failed.
+        first: the member that failed first; None if no fact names one.
+        decided_by: the fact that names it, for people.
+        consequences: failures of other members that followed.
+        members: all of them.
+        stall: what the ranks waited for, if known.
+        unread: what was not read, for people.
+    """
+
+    diagnosis: Diagnosis
+    first: Member | None
+    decided_by: str
+    consequences: tuple[Consequence, ...]
+    members: tuple[Member, ...]
+    stall: Stall | None
+    unread: tuple[str, ...]
+
+
+def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -> Incident:
+    """Join findings to one incident.
+
+    Args:
+        gathered: what the files of a job show; at least one finding.
+        table: the rules.
+        facts: known of the whole job besides its logs.
+    """
+    members = members_of(reconsidered(gathered.findings))
+    clocks = Clocks(members, SKEW_S)
+    said = [t for f in gathered.findings for t in f.testimonies]
+    # a report and the line that shows the rank of its process may be in different parts of a file
+    known = {t.rank for t in said}
+    said += [t for w in gathered.wholes for t in w.testimonies if t.rank not in known]
+    silent = [m.rank for m in members if m.rank is not None and m.is_silent]
+    states = [s for f in gathered.findings for s in f.states]
+    recorded = {s.rank for s in gathered.states}
+    stalled = stall([*gathered.states, *(s for s in states if s.rank not in recorded)], silent)
+    first, why, decided_by = first_member(
+        Case(members, said, stalled, clocks, table, gathered.wholes)
+    )
+    diagnosis = _diagnosis(first, why, members, gathered.wholes, stalled, table, facts)
+    diagnosis = _with_stacks(diagnosis, first, members)
+    diagnosis = _by_node(diagnosis, first, members)
+    if diagnosis.klass in _STOPS_OF_ALL:
+        first, decided_by = None, ""
+    if facts is not None and facts.exit_code == 0:
+        first, diagnosis, decided_by = None, _despite(diagnosis), ""
+    return Incident(
+        diagnosis=diagnosis,
+        first=first,
+        decided_by=decided_by,
+        consequences=_consequences(first, diagnosis, members, clocks) if first is not None else (),
+        members=tuple(members),
+        stall=stalled,
+        unread=gathered.unread,
+    )
+
+
+def _diagnosis(
+    first: Member | None,
+    why: Diagnosis | None,
+    members: Sequence[Member],
+    wholes: Sequence[Finding],
+    stalled: Stall | None,
+    table: Table,
+    facts: Circumstances | None,
+) -> Diagnosis:
+    """Why the job failed."""
+    if why is not None and why.klass not in _BY_EXIT_ONLY:
+        return why
+    if first is not None and first.is_cause:
+        # judge a file in which all ranks write as a whole: a cause may lack its rank's prefix
+        whole = next((w.diagnosis for w in wholes if w.is_cause), None)
+        if whole is None or len(wholes) != 1:
+            return first.diagnosis
+        # of other ranks' lines, those about a lost connection may be the heaviest
+        follows = is_solid(first) and whole.klass in MAY_FOLLOW
+        return first.diagnosis if follows else whole
+    waiting = _by_majority([m.diagnosis for m in members if m.is_waiting and not m.launcher])
+    reported = [m.diagnosis for m in members if m.launcher and m.is_cause and is_solid(m)]
+    causes = [w.diagnosis for w in wholes if w.is_cause]
+    causes += [m.diagnosis for m in members if m.is_cause and not m.launcher]
+    if waiting:  # who sees no progress says less than who says what it waited for
+        reported = [d for d in reported if d.klass != HANG]
+        causes = [d for d in causes if d.klass != HANG]
+    if first is not None and reported:
+        # such as a kernel log next to the log of a rank that the kernel killed
+        return max(reported, key=lambda d: d.confidence)
+    if why is not None:
+        return why
+    if stalled is not None and stalled.mismatch:
+        return _by_stall(stalled)
+    launchers = [m.diagnosis for m in members if m.diagnosis.klass not in (NONE, UNKNOWN)]
+    unknown = [m.diagnosis for m in members if not m.is_healthy and m.diagnosis.klass == UNKNOWN]
+    for group in (causes, waiting, launchers, unknown):
+        if group:
+            best = max(group, key=lambda d: d.confidence)
+            break
+    else:
+        if stalled is not None:
+            return _by_stall(stalled)
+        healthy = [m.diagnosis for m in members if not m.launcher] or [m.diagnosis for m in members]
+        best = min(healthy, key=lambda d: (d.klass != NONE, d.confidence))
+    if best.is_clean and facts is not None and facts.exit_code not in (None, 0):
+        shown = [w.diagnosis for w in wholes if w.diagnosis.klass not in (NONE, UNKNOWN)]
+        return shown[0] if len(shown) == 1 else _by_exit_code(members, table, facts)
+    if stalled is not None and best.klass not in (NONE, UNKNOWN) and is_consequence(best):
+        return best._replace(evidence=(*best.evidence, Evidence("", 0, stalled.words)))
+    return best
+
+
+def _with_stacks(
+    diagnosis: Diagnosis, first: Member | None, members: Sequence[Member]
+) -> Diagnosis:
+    """The diagnosis of a hang, with the place that the dumps of stacks show instead of the advice to take one."""
+    if diagnosis.klass != HANG or diagnosis.advice != CLASSES[HANG].advice:
+        return diagnosis
+    own = first.stack if first is not None else None
+    stacks = [own] if own is not None else [m.stack for m in members if m.stack is not None]
+    places = {stack.place.words() for stack in stacks}
+    if not places:
+        return diagnosis
+    what = "compare the stacks of the ranks"
+    if len(places) == 1:
+        what = f"see why it does not go on at {places.pop()}"
+    return diagnosis._replace(advice=f"{what}; run it again")
+
+
+def _by_node(diagnosis: Diagnosis, first: Member | None, members: Sequence[Member]) -> Diagnosis:
+    """The failed GPU that a node reports beside the logs of ranks, if these show what follows from it."""
+    others = {m.host for m in members if m.rank is not None and m is not first}
+    hosts = others - {"", first.host if first is not None else ""}
+    reports = [
+        m.diagnosis
+        for m in members
+        if m.rank is None
+        and m.diagnosis.klass in DEVICES
+        and m.diagnosis.source
+        and 100 * m.diagnosis.confidence >= STRONG
+        and not any(host in f"{m.host} {m.diagnosis.evidence[0].text}" for host in hosts)
+    ]
+    if not reports or diagnosis.klass not in _OF_DEVICES:
+        return diagnosis
+    report = max(reports, key=lambda each: each.confidence)
+    return report._replace(
+        evidence=(*report.evidence, *diagnosis.evidence),
+        alternatives=((diagnosis.klass, diagnosis.confidence), *diagnosis.alternatives),
+    )
+
+
+def _by_exit_code(members: Sequence[Member], table: Table, facts: Circumstances) -> Diagnosis:
+    """The diagnosis from the exit code of a job whose logs show no failure."""
+    decided = diagnose([], table, facts)
+    if decided.klass != UNKNOWN:
+        return decided
+    kind = CLASSES[UNKNOWN]
+    findings = [f for m in members for f in m.findings]
+    tail = next((f.tail for f in findings if f.tail), ())
+    return decided._replace(headline=kind.meaning, advice=kind.advice, evidence=tail)
+
+
+def _despite(shown: Diagnosis) -> Diagnosis:
+    """The diagnosis of a job with exit code 0, even if its logs show failures."""
+    if shown.klass == NONE:
+        return shown
+    if shown.klass == UNKNOWN:
+        return finished()
+    said, advice = despite_success(shown.headline)
+    return finished()._replace(
+        confidence=0.7, headline=said, advice=advice, evidence=shown.evidence[:1]
+    )
+
+
+def _by_majority(diagnoses: Sequence[Diagnosis]) -> list[Diagnosis]:
+    """The most frequent class's diagnoses: if a rank dies, most others lose connections."""
+    counts = Counter(d.klass for d in diagnoses)
+    return [d for d in diagnoses if counts[d.klass] == max(counts.values())]
+
+
+def _by_stall(stalled: Stall) -> Diagnosis:
+    """The diagnosis of waiting ranks for which only flight recorders report anything."""
+    shown = of_class("nccl_timeout", 0.8, Evidence("", 0, stalled.words))
+    if stalled.mismatch:
+        shown = shown._replace(fault="user", retry="after_fix", advice=SAME_ORDER)
+    return shown._replace(headline=stalled.words)
+
+
+def _consequences(
+    first: Member, why: Diagnosis, members: Sequence[Member], clocks: Clocks
+) -> tuple[Consequence, ...]:
+    """What followed the first failure; the log of all ranks that shows why did not follow."""
+    groups: dict[str, list[Member]] = {}
+    for member in members:
+        if (
+            member is not first
+            and not member.launcher
+            and not (first not in members and member.diagnosis == why)
+            and member.diagnosis.klass not in (NONE, UNKNOWN)
+        ):
+            groups.setdefault(member.diagnosis.klass, []).append(member)
+    consequences = []
+    for klass, group in groups.items():
+        delays = [d for m in group if (d := clocks.delay(first, m)) is not None]
+        labels = tuple(
+            m.label for m in sorted(group, key=lambda m: (m.rank is None, m.rank, m.label))
+        )
+        after_s = first_delay(delays)
+        after_s = None if after_s is None else round(after_s, 3)
+        consequences.append(Consequence(klass, group[0].diagnosis.headline, labels, after_s))
+    return tuple(sorted(consequences, key=lambda c: -len(c.members)))
+
+
+def reconsidered(findings: Sequence[Finding]) -> list[Finding]:
+    """Correct the diagnoses of single logs by those of the others.
+
+    A line that most ranks print, and after which they wait for their peers, is an error that the
+    program handles.
+
+    Args:
+        findings: of all writers of a job.
+    """
+    if len(findings) < 2:
+        return list(findings)
+    handled = {_deciding(f) for f in findings if f.loss_after is not None}
+    ranks = sum(not f.writer.launcher for f in findings)
+    lines = Counter(_deciding(f) for f in findings if _deciding(f) in handled)
+    common = {line for line, count in lines.items() if count > 1 and 2 * count >= ranks}
+    return [_corrected(f, handled=_deciding(f) in common) for f in findings]
+
+
+def _corrected(finding: Finding, *, handled: bool) -> Finding:
+    if finding.loss_before is not None:
+        return finding._replace(diagnosis=finding.loss_before)
+    if not handled or is_consequence(finding.diagnosis):
+        return finding
+    return finding._replace(diagnosis=finding.loss_after or of_class(NONE, 0.7), at=finding.last)
+
+
+def _deciding(finding: Finding) -> str:
+    """The deciding line without its prefixes and numbers; empty for a log without a failure."""
+    diagnosis = finding.diagnosis
+    if diagnosis.klass in (NONE, UNKNOWN) or not diagnosis.evidence:
+        return ""
+    return _VALUE.sub("#", parse(0, diagnosis.evidence[0].text.encode()).text)

@@ -1,0 +1,158 @@
+"""Finds the log files of a job below a folder."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pairun.base.escapes import visible
+from pairun.base.paths import JOURNAL
+from pairun.diagnose.podjournal import OUTPUT, PHASE_LOGS
+from pairun.volume.progressfile import NAME as PROGRESS
+
+MAX_FILES = 4096
+
+_NO_LOGS = (
+    ".pt", ".pth", ".ckpt", ".safetensors", ".npy", ".npz", ".parquet", ".tar", ".whl", ".so", ".py",
+    ".png", ".jpg", ".pdf", ".html", ".csv", ".tsv", ".toml", ".ini", ".onnx", ".bin",
+)  # fmt: skip
+_NO_LOG = re.compile(r"core(?:\.\d+)?|(?:.*[._-])?(?:config|params|hparams|args|metrics)\.json")
+"""Names of core dumps, and of files with settings or metrics."""
+
+
+_SHOWN_FILES = 3
+
+
+class LogFile(NamedTuple):
+    """A file to read.
+
+    Attributes:
+        path: where it is; ``-`` for standard input.
+        name: the name for people.
+        within: its path below the folder that the user named.
+        skipped: why pairun skips it, for people; empty if it is read.
+    """
+
+    path: str
+    name: str
+    within: str
+    skipped: str = ""
+
+
+def files_in(paths: Sequence[str]) -> list[LogFile]:
+    """The log files of paths: files as they are, and the logs below folders.
+
+    Skips links below a folder, and files of models, pictures and code. Of a pairun run it reads
+    only the output and the progress: plans and secrets are not logs.
+    """
+    named = [path for path in paths if path == "-" or not os.path.isdir(path)]
+    shared = _shared_folder([path for path in named if path != "-"])
+    files: list[LogFile] = []
+    for path in paths:
+        if path in named:
+            # the folders tell ranks apart: worker-0/output.log, worker-1/output.log
+            within = os.path.relpath(path, shared) if shared and path != "-" else path
+            files.append(LogFile(path, path, within))
+        else:
+            files += files_below(path)
+    return files[:MAX_FILES]
+
+
+def _shared_folder(paths: Sequence[str]) -> str:
+    """The innermost folder that contains all files; empty if there is none."""
+    if not paths:
+        return ""
+    folders = {os.path.dirname(os.path.abspath(path)) for path in paths}
+    return os.path.commonpath(folders)
+
+
+def files_below(folder: str) -> Iterator[LogFile]:
+    """The logs below a folder; see `files_in`."""
+    for where, folders, names in os.walk(folder):
+        folders[:] = sorted(_entered(folders, names))
+        for name in sorted(_logs(where, folders, names)):
+            path = os.path.join(where, name)
+            skipped = _why_skipped(path, folder)
+            if skipped is not None:
+                yield LogFile(path, path, os.path.relpath(path, folder), skipped)
+
+
+def without_logs(folder: str) -> str:
+    """The sentence, for people, about a folder without logs."""
+    found = (
+        os.path.relpath(os.path.join(where, name), folder)
+        for where, _, names in os.walk(folder)
+        for name in names
+    )
+    first = list(itertools.islice(found, _SHOWN_FILES + 1))
+    if not first:
+        return f"{visible(folder)} has no files"
+    shown = ", ".join(map(visible, sorted(first[:_SHOWN_FILES])))
+    more = ", …" if len(first) > _SHOWN_FILES else ""
+    return f"{visible(folder)} has no logs; pairun reads these files only if you name them: {shown}{more}"
+
+
+def _entered(folders: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The subfolders that may contain logs."""
+    if JOURNAL in names or OUTPUT in folders:
+        return [name for name in folders if name == OUTPUT]
+    if "runtime.d" in folders:
+        return [name for name in folders if name == "logs"]
+    if ".pairun-run" in names:
+        return [name for name in folders if name != "gang"]
+    return [name for name in folders if not name.startswith(".")]
+
+
+def _logs(where: str, folders: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The files of a folder that may be logs."""
+    if JOURNAL in names or OUTPUT in folders:
+        # without output: a task failed before the command ran
+        has_output = os.path.exists(os.path.join(where, OUTPUT, "current"))
+        if has_output:
+            return [name for name in names if name == PROGRESS]
+        logs = [name for name in names if name in PHASE_LOGS]
+        # the journal is read with each of these logs
+        return [*(name for name in names if name == PROGRESS), *(logs or [JOURNAL])]
+    if "pai" in folders and "output.log" in names:
+        return [] if _has_output(os.path.join(where, "pai", "logs")) else ["output.log"]
+    if any(name in folders for name in ("runtime.d", "logs")) and ".pairun" in names:
+        return []
+    return [
+        name
+        for name in names
+        if not name.startswith(".") and not name.endswith(_NO_LOGS) and not _NO_LOG.fullmatch(name)
+    ]
+
+
+def _has_output(logs: str) -> bool:
+    """Whether the logs of a volume contain a command's output."""
+    try:
+        return any(
+            os.path.exists(os.path.join(logs, pod, OUTPUT, "current")) for pod in os.listdir(logs)
+        )
+    except OSError:
+        return False
+
+
+def _why_skipped(path: str, folder: str) -> str | None:
+    """Why pairun skips a file below a folder, for people; empty if it reads the file.
+
+    Returns:
+        None for what is not a file, and for a link to a file that is read itself.
+    """
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return None
+    if stat.S_ISREG(mode):
+        return ""
+    if not stat.S_ISLNK(mode):
+        return "it is no regular file"
+    target = os.path.realpath(path)
+    if os.path.exists(target) and target.startswith(os.path.realpath(folder) + os.sep):
+        return None
+    return "it is a link out of the folder" if os.path.exists(target) else "it is a dangling link"

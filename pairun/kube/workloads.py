@@ -1,0 +1,107 @@
+"""The states of the objects that start a job's Pods: Framework, Job, JobSet; and their Events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pairun.kube.frameworkpods import completion_of, completion_words
+
+
+def workloads_state(engine: str, workloads: Sequence[Mapping[str, Any]]) -> tuple[str, str, int]:
+    """The state of a job's workloads together: failed if one failed, succeeded if all succeeded.
+
+    Args:
+        engine: ``framework``, ``job`` or ``jobset``.
+
+    Returns:
+        The state, the reason, and the number of instances.
+    """
+    states = [_STATES[engine](w) for w in workloads]
+    total = sum(number for *_, number in states)
+    for wanted in ("failed", "stopping", "running", "waiting", "succeeded"):
+        for state, because, _ in states:
+            if state == wanted:
+                return state, because, total
+    return "waiting", "", total
+
+
+def _framework(obj: Mapping[str, Any]) -> tuple[str, str, int]:
+    """State, reason and instances of a Framework (frameworkcontroller v1, FrameworkStatus)."""
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    total = sum(int(r.get("taskNumber") or 0) for r in spec.get("taskRoles") or ())
+    state = str(status.get("state") or "")
+    if state == "Completed":
+        completion = completion_of(obj)
+        if (completion.get("type") or {}).get("name") == "Succeeded":
+            return "succeeded", "", total
+        return "failed", completion_words(completion), total
+    if spec.get("executionType") == "Stop" or _deleted(obj):
+        return "stopping", "", total
+    if state == "AttemptRunning":
+        return "running", "", total
+    # Another attempt may follow while it deletes the Pods of this one.
+    return ("running" if state in _ENDING else "waiting"), state, total
+
+
+_ENDING = frozenset(
+    {"AttemptDeletionPending", "AttemptDeletionRequested", "AttemptDeleting", "AttemptCompleted"}
+)
+
+
+def _job(obj: Mapping[str, Any]) -> tuple[str, str, int]:
+    """State, reason, instances of a Job (kubernetes.io/docs/concepts/workloads/controllers/job)."""
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    total = int(spec.get("completions") or spec.get("parallelism") or 1)
+    return *_conditions(obj, {"Complete": "succeeded", "Failed": "failed"}, status), total
+
+
+def _jobset(obj: Mapping[str, Any]) -> tuple[str, str, int]:
+    """State, reason and instances of a JobSet (jobset.sigs.k8s.io, v1alpha2)."""
+    total = 0
+    for each in (obj.get("spec") or {}).get("replicatedJobs") or ():
+        job = ((each.get("template") or {}).get("spec")) or {}
+        number = int(job.get("completions") or job.get("parallelism") or 1)
+        total += int(each.get("replicas") or 1) * number
+    states = {"Completed": "succeeded", "Failed": "failed"}
+    return *_conditions(obj, states, obj.get("status") or {}), total
+
+
+def _conditions(
+    obj: Mapping[str, Any], states: Mapping[str, str], status: Mapping[str, Any]
+) -> tuple[str, str]:
+    held = [c for c in status.get("conditions") or () if c.get("status") == "True"]
+    for condition in held:
+        if state := states.get(str(condition.get("type"))):
+            words = (condition.get("reason"), condition.get("message"))
+            return state, ": ".join(str(w) for w in words if w) if state == "failed" else ""
+    if _deleted(obj):
+        return "stopping", ""
+    suspended = any(c.get("type") == "Suspended" for c in held)
+    return "waiting", "suspended" if suspended else ""
+
+
+def _deleted(obj: Mapping[str, Any]) -> bool:
+    return bool((obj.get("metadata") or {}).get("deletionTimestamp"))
+
+
+_STATES = {"framework": _framework, "job": _job, "jobset": _jobset}
+
+
+def refusal_in(events: Iterable[Mapping[str, Any]], name: str, since: str) -> str:
+    """Why the cluster refuses to create a job's Pods, by its newest Event; empty without one.
+
+    Args:
+        events: the Events ``FailedCreate`` of Jobs.
+        name: the job's name; the Jobs of a JobSet have longer ones.
+        since: ignore earlier Events (RFC 3339).
+    """
+    newest = ("", "")
+    for event in events:
+        when = str(event.get("lastTimestamp") or event.get("eventTime") or "")
+        owner = (event.get("involvedObject") or {}).get("name")
+        if when >= since and f"{owner}-".startswith(f"{name}-"):
+            newest = max(newest, (when, str(event.get("message") or "")))
+    # Each try makes another name.
+    return " ".join(re.sub(r'\bpods "[^"]*"', "its Pods", newest[1]).split())

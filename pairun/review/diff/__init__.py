@@ -1,1 +1,0 @@
-"""What other content roots change for a job."""

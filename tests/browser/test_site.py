@@ -1,0 +1,74 @@
+"""The documentation as a person sees it: nothing is cut off, and the search finds pages."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import pathlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.docs.test_site import ROOT, make_site
+
+CUT_OFF = """() => [...document.querySelectorAll('.md-content *')].filter((each) => {
+  const box = each.getBoundingClientRect();
+  const column = document.querySelector('.md-content__inner').getBoundingClientRect();
+  if (!box.width || !each.matches('img') && !each.textContent.trim() || each.closest('.md-clipboard, .headerlink, .md-code__nav')) return false;
+  const scrolls = getComputedStyle(each).overflowX !== 'visible' && each.scrollWidth > each.clientWidth + 1;
+  return scrolls && each.clientWidth > 0 || box.right > column.right + 20;
+}).map((each) => each.outerHTML.slice(0, 200))"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, pathlib.Path]]:
+    """The address and the folder of the site; its search needs a server."""
+    folder = tmp_path_factory.mktemp("site") / "new"
+    done = make_site(ROOT, folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    handler = functools.partial(Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", folder
+        server.shutdown()
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_nothing_is_cut_off(browser: Any, site: tuple[str, pathlib.Path], width: int) -> None:
+    address, folder = site
+    with browser.new_context(viewport={"width": width, "height": 900}) as context:
+        page = context.new_page()
+        found = {}
+        for file in sorted(folder.rglob("*.html")):
+            page.goto(f"{address}/{file.relative_to(folder)}", wait_until="load")
+            if cut := page.evaluate(CUT_OFF):
+                found[str(file.relative_to(folder))] = cut[:3]
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), file
+    assert not found
+
+
+def test_home_fits_one_screen(browser: Any, site: tuple[str, pathlib.Path]) -> None:
+    with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
+        page = context.new_page()
+        page.goto(f"{site[0]}/index.html")
+        links = page.locator("article a[href$='.html']")
+        assert links.count() == 3
+        assert links.last.bounding_box()["y"] < 900
+
+
+def test_search_finds_a_dataset(browser: Any, site: tuple[str, pathlib.Path]) -> None:
+    with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
+        page = context.new_page()
+        page.goto(f"{site[0]}/index.html?q=dataset")
+        results = page.locator(".md-search-result__link")
+        results.first.wait_for()
+        found = [link.get_attribute("href").partition("#")[0] for link in results.all()]
+        assert any(link.partition("?")[0].endswith("storage.html") for link in found)
+        assert not any("CHANGELOG" in link for link in found[:3])

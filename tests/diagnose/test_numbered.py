@@ -1,0 +1,46 @@
+"""A rewritten log shows what its file has."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pairun.diagnose.numbered import NumberedLog
+from pairun.diagnose.table import Table
+from tests.diagnose.jobs import KEY_ERROR, incident_of, write
+
+TRACE = "".join(f"{line}\n" for line in KEY_ERROR.splitlines()[1:])
+FORMS = {
+    "headers of tail": f"==> w-0.log <==\nstep 1\nstep 2\n\n==> w-1.log <==\nstep 1\n{TRACE}",
+    "JSON": "".join(
+        json.dumps(
+            {"ts": "2026-03-01T12:04:16Z", "level": "error", "pod": f"w-{k % 2}", "msg": text}
+        )
+        + "\n"
+        for k, text in enumerate(["step 1", "step 1", "step 2", TRACE, "step 3", "step 3"])
+    ),
+}
+
+
+@pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
+def test_evidence_is_a_part_of_the_line_that_it_names(
+    tmp_path: Path, table: Table, text: str
+) -> None:
+    """What rewriting adds, such as the name of a Pod, is not shown."""
+    incident = incident_of(write(tmp_path, {"all.log": text}), table)
+    shown = incident.diagnosis.evidence[0]
+    assert incident.diagnosis.klass == "user_code_error"
+    assert shown.text in text.splitlines()[shown.line - 1]
+    assert shown.text == "KeyError: 'label'"
+
+
+def test_a_part_of_a_log_shows_the_lines_of_the_first_file() -> None:
+    """Also if a log was rewritten twice, and where pieces of the file are missing."""
+    file = NumberedLog(b"a x\nb y\nc\td\n", "log", [(0, 1), (1, 100)])
+    once = NumberedLog(b"[rank0]: x\n[rank1]: y\n[rank1]: d\n", "log", file.runs, file)
+    twice = NumberedLog(b"[pod/w/main] " + once.data, "log", once.runs, once)
+    assert twice.written(0, "[pod/w/main] [rank0]: x") == "x"
+    assert twice.since(25).written(0, "[rank1]: y") == "y"
+    assert twice.written(40, "[rank1]: elsewhere") == "elsewhere"

@@ -1,0 +1,74 @@
+"""Whose log a file is: by its name, by its contents."""
+
+from __future__ import annotations
+
+import pytest
+
+from pairun.diagnose.numbered import NumberedLog
+from pairun.diagnose.writers import writer_of
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "rank", "label"),
+    [
+        ("rank3.log", "", 3, "rank 3"),
+        ("logs/train_rank_12.out", "", 12, "rank 12"),
+        ("slurm-1734_5.out", "", 5, "rank 5"),
+        ("id_x/attempt_0/3/stderr.log", "", 3, "rank 3"),
+        ("id_x/attempt_0/3/stderr.log", "[rank11]: Traceback\n", 11, "rank 11"),
+        ("1/rank.3/stdout", "", 3, "rank 3"),
+        ("stderr.7", "", 7, "rank 7"),
+        ("worker-3.log", "", 3, "worker-3"),
+        ("train.log", "RANK=6\n", 6, "rank 6"),
+        ("train.log", "start: rank=6 nprocs=8\n", 6, "rank 6"),
+        ("slurm-1734.out", "", None, "slurm-1734"),
+        ("torchrun.log", "", None, "torchrun"),
+        ("1/rank.03/stdout", "", 3, "rank 3"),
+        ("rank-3/stdout", "", 3, "rank 3"),
+        ("id_x/attempt_1/0/stdout.log", "", 0, "rank 0"),
+        (
+            "session_x/logs/worker-0a1b2c3d4e5f60718293a4b5c6d7-01000000-4711.err",
+            "",
+            None,
+            "pid 4711",
+        ),
+        ("session_x/logs/raylet.out", "", None, "raylet"),
+        ("stacks/alpha-40272.txt", "Process 40272: python t.py\n", None, "alpha-40272"),
+        ("process_40272.log", "start pid=40272\n", None, "process_40272"),
+    ],
+)
+def test_the_rank_of_a_file(path: str, text: str, rank: int | None, label: str) -> None:
+    """Names of launchers and schedulers, and what a log says of itself."""
+    writer = writer_of(path, NumberedLog(text.encode(), path, []))
+    assert (writer.rank, writer.label) == (rank, label)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "rank"),
+    [("train_3.log", "", 3), ("worker3/stderr.log", "", 3), ("train_3.log", "RANK=11\n", 11)],
+)
+def test_the_rank_by_comparison_with_other_names(path: str, text: str, rank: int) -> None:
+    """It counts unless the log itself names another rank."""
+    writer = writer_of(path, NumberedLog(text.encode(), path, []), 3)
+    assert (writer.rank, writer.launcher) == (rank, False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "JobID          State ExitCode NodeList\n88 OUT_OF_MEMORY 0:125 n[1-4]\n",
+        "$ sacct -j 88 -P\nJobID|JobName|State|ExitCode\n88|bert|FAILED|1:0\n",
+        "  JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)\n  88 gpu bert ann R 1:00 4 n[1-4]\n",
+        "Job ID: 88\nCluster: c1\nState: FAILED (exit code 1)\n",
+        "JobId=88 JobName=bert\n   UserId=ann(7) GroupId=ml(9)\n",
+    ],
+)
+def test_what_a_scheduler_prints_of_a_job_is_no_rank(text: str) -> None:
+    """Whatever the file's name is."""
+    assert writer_of("job.txt", NumberedLog(text.encode(), "job.txt", [])).launcher
+
+
+def test_a_ranks_log_may_mention_a_job_and_a_state() -> None:
+    """Only a table's heading has both words."""
+    text = "state restored\nstep 1 of job id 4\nstep 2\n"
+    assert not writer_of("job.txt", NumberedLog(text.encode(), "job.txt", [])).launcher
