@@ -1,4 +1,4 @@
-"""How much a test of random cases tries: a person waits for less than the gate, a night for more."""
+"""How much a test of random cases tries: a third before a merge, all and more at night."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TypeVar
 
-EFFORT = float(os.environ.get("PAIRUN_TEST_EFFORT") or (1 if os.environ.get("CI") else 1 / 3))
+EFFORT = float(os.environ.get("PAIRUN_TEST_EFFORT") or 1 / 3)
 
 NIGHT = 20.0
 """The effort of `make nightly`."""
@@ -16,7 +16,7 @@ def cases(count: int) -> int:
     """How many random cases a test tries.
 
     Args:
-        count: how many it tries in CI.
+        count: how many it tries with an effort of 1; the default is a third.
     """
     return max(1, round(count * EFFORT))
 

@@ -16,6 +16,8 @@ from tests.node.framework_controller import COMPRESS_FROM, GROUP, FrameworkContr
 Object = dict[str, Any]
 SHOW = "env | grep ^FC_ | sort | tee /dev/termination-log"
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture
 def busybox(podman: Any, node_env: dict[str, str]) -> str:

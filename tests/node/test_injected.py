@@ -283,7 +283,7 @@ def workload_of(kind: str, template: Object) -> Object:
     return {"apiVersion": version, "kind": kind, "metadata": {"name": "train"}, "spec": spec}
 
 
-@pytest.mark.parametrize("kind", ["Job", "JobSet"])
+@pytest.mark.parametrize("kind", [pytest.param("Job", marks=pytest.mark.nightly), "JobSet"])
 def test_a_gang_that_restarts_in_place(node: Node, injected: Any, debian: str, kind: str) -> None:
     """Each container that fails meets the others again in its Pod, with the same rank."""
     template = pod_template(debian, node, FAIL_ONCE)
