@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import TypeVar
+
+_Result = TypeVar("_Result")
 
 
 class CpuLimitError(Exception):
@@ -25,41 +27,46 @@ class CpuBudget:
     def __init__(self, limit_s: float) -> None:
         self.limit_s = limit_s
         self._left_s = limit_s
+        self._working = False
 
-    @contextlib.contextmanager
-    def spend(self) -> Iterator[None]:
-        """Take the CPU time of a piece of work from the budget.
+    def spend(self, work: Callable[[], _Result]) -> _Result:
+        """Do a piece of work, and take its CPU time from the budget.
 
         Raises:
             CpuLimitError: the budget is spent.
         """
         if threading.current_thread() is not threading.main_thread():
-            yield
-            return
+            return work()
         if self._left_s <= 0:
             self._stop()
         before = signal.signal(signal.SIGVTALRM, self._stop)
-        # The signal repeats, because the work may catch an exception.
-        signal.setitimer(signal.ITIMER_VIRTUAL, self._left_s, 1.0)
         try:
-            yield
+            # The signal repeats, because the work may catch an exception.
+            signal.setitimer(signal.ITIMER_VIRTUAL, self._left_s, 1.0)
+            self._working = True
+            return work()
         finally:
+            # No signal is handled between the end of the work and this assignment (eval_breaker
+            # in CPython's ceval.c), so none can raise after the work.
+            self._working = False
             left_s, _ = signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             signal.signal(signal.SIGVTALRM, before)
             self._left_s = min(left_s, self._left_s)
 
-    def _stop(self, *_: object) -> None:
+    def _stop(self, *signalled: object) -> None:
         self._left_s = 0.0
-        raise CpuLimitError(f"more than {self.limit_s:g} s of CPU time")
+        if self._working or not signalled:
+            raise CpuLimitError(f"more than {self.limit_s:g} s of CPU time")
 
 
-def cpu_limit(limit_s: float) -> contextlib.AbstractContextManager[None]:
-    """Stop one piece of work that exceeds a CPU time limit; see `CpuBudget`.
+def cpu_limited(limit_s: float, work: Callable[[], _Result]) -> _Result:
+    """Do a piece of work, or stop it when it exceeds a CPU time limit; see `CpuBudget`.
 
     Args:
         limit_s: in seconds of CPU time.
+        work: called once, without arguments.
 
     Raises:
         CpuLimitError: the work exceeds the limit.
     """
-    return CpuBudget(limit_s).spend()
+    return CpuBudget(limit_s).spend(work)

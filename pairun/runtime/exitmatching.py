@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pairun.base.cpulimit import CpuLimitError, cpu_limit
+from pairun.base.cpulimit import CpuLimitError, cpu_limited
 
 FLAGS = re.ASCII
 
@@ -135,8 +135,8 @@ class _Log:
         if self._text is None:
             self._text = text_of(self._data)
         compiled = re.compile(pattern["regex"], FLAGS)
-        with cpu_limit(ONE_PATTERN_S):
-            first = compiled.search(self._text)
+        text = self._text
+        first = cpu_limited(ONE_PATTERN_S, lambda: compiled.search(text))
         return first.span() if first else None
 
     def _holds(self, word: str) -> bool:

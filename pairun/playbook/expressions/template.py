@@ -13,12 +13,11 @@ values need it in the user's container, too.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from pairun.base.cpulimit import CpuBudget, CpuLimitError
 from pairun.errors import PairunError, Place, did_you_mean
@@ -44,6 +43,7 @@ _BRANCHES = 64
 MAX_SECONDS = 2.0
 """CPU time limit of all expressions of a job together, in seconds."""
 _LATE = CpuBudget(MAX_SECONDS)
+_Result = TypeVar("_Result")
 """For the late values of this process, together."""
 
 _DOTTED = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*"
@@ -121,16 +121,21 @@ def check_text(text: str, place: Place | None) -> frozenset[str]:
         PairunError: one is invalid.
     """
     _check_length(text, place)
-    with _bounded(text, place):
-        found = _looked_up(_LOOKUP, text, plain)
-        return (found or _by_jinja(text, place, statements=True)).names
+
+    def prepared() -> Prepared:
+        return _looked_up(_LOOKUP, text, plain) or _by_jinja(text, place, statements=True)
+
+    return _bounded(prepared, text, place).names
 
 
 def check_condition(text: str, place: Place | None) -> frozenset[str]:
     """Compile the bare expression of a ``when``, as `check_text` does."""
     _check_condition(text, place)
-    with _bounded(text, place):
-        return (_looked_up(_BARE_LOOKUP, text, bool) or _condition_by_jinja(text, place)).names
+
+    def prepared() -> Prepared:
+        return _looked_up(_BARE_LOOKUP, text, bool) or _condition_by_jinja(text, place)
+
+    return _bounded(prepared, text, place).names
 
 
 def resolve(late: Late, names: Mapping[str, Any]) -> Any:
@@ -238,16 +243,14 @@ def _condition_by_jinja(text: str, place: Place | None) -> Prepared:
 # --- evaluating --------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def _bounded(text: str, place: Place | None) -> Iterator[None]:
-    """Stop an expression that costs too much.
+def _bounded(do: Callable[[], _Result], text: str, place: Place | None) -> _Result:
+    """Do the work of an expression; stop one that costs too much.
 
     The CPU time limit works between bytecodes, so single operations need limits, too.
     """
     work.done = 0
     try:
-        with (work.budget or CpuBudget(MAX_SECONDS)).spend():
-            yield
+        return (work.budget or CpuBudget(MAX_SECONDS)).spend(do)
     except (CpuLimitError, TooMuch, MemoryError, OverflowError) as e:
         why = str(e) or "more memory than there is"
         raise PairunError.of(
@@ -258,19 +261,23 @@ def _bounded(text: str, place: Place | None) -> Iterator[None]:
 def _evaluate(text: str, prepare: Callable[[], Prepared], place: Place | None, scope: Scope) -> Any:
     state = State()
     outcomes: list[Any] = []
-    waiting: list[list[bool]] = [[]]
+
+    def evaluated() -> tuple[Prepared, dict[str, Any]]:
+        prepared = prepare()
+        names = {n: v for n, v in scope.names.items() if n in prepared.names}
+        waiting: list[list[bool]] = [[]]
+        while waiting:
+            state.begin(waiting.pop())
+            outcomes.append(_once(prepared, names, state))
+            # If an unknown's truth value was needed, evaluate with the other value, too.
+            waiting += [[*state.taken[:i], True] for i in range(state.given, len(state.taken))]
+            if len(outcomes) > _BRANCHES:
+                outcomes.append(NotKnown("too much that is unknown"))
+                break
+        return prepared, names
+
     try:
-        with _bounded(text, place):
-            prepared = prepare()
-            names = {n: v for n, v in scope.names.items() if n in prepared.names}
-            while waiting:
-                state.begin(waiting.pop())
-                outcomes.append(_once(prepared, names, state))
-                # If an unknown's truth value was needed, evaluate with the other value, too.
-                waiting += [[*state.taken[:i], True] for i in range(state.given, len(state.taken))]
-                if len(outcomes) > _BRANCHES:
-                    outcomes.append(NotKnown("too much that is unknown"))
-                    break
+        prepared, names = _bounded(evaluated, text, place)
     except UndefinedName as e:
         known = e.known or ([] if "." in e.path or "[" in e.path else scope.names)
         hint = MISSING.get(e.path) or did_you_mean(e.path.rpartition(".")[2], known)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -348,8 +350,9 @@ def test_all_expressions_of_a_job_share_one_budget() -> None:
 
 def test_work_that_catches_every_exception_is_stopped_all_the_same() -> None:
     """Jinja catches exceptions while it evaluates constants."""
-    budget, stops = CpuBudget(0.01), 0
-    with pytest.raises(CpuLimitError), budget.spend():
+
+    def catching() -> None:
+        stops = 0
         while True:
             try:
                 while True:
@@ -358,6 +361,41 @@ def test_work_that_catches_every_exception_is_stopped_all_the_same() -> None:
                 stops += 1
                 if stops == 2:
                     raise
+
+    with pytest.raises(CpuLimitError):
+        CpuBudget(0.01).spend(catching)
+
+
+def test_the_limit_is_one_error_at_every_moment_of_an_evaluation() -> None:
+    """The signal arrives at the n-th start or end of a function, for every n."""
+    ids: list[str] = []
+
+    def evaluated(moment: int) -> bool:
+        left = moment
+
+        def stop(*_: object) -> None:
+            nonlocal left
+            left -= callable(signal.getsignal(signal.SIGVTALRM))
+            if left == 0:
+                sys.setprofile(None)
+                signal.raise_signal(signal.SIGVTALRM)
+
+        sys.setprofile(stop)
+        try:
+            render("{{ n + 1 }}", None, scope())
+        except PairunError as e:
+            ids.append(e.problems[0].id)
+        finally:
+            sys.setprofile(None)
+        assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
+        assert signal.getsignal(signal.SIGVTALRM) == signal.SIG_DFL
+        return left <= 0
+
+    for moment in itertools.count(1):
+        if not evaluated(moment):
+            break
+    assert moment > 20
+    assert set(ids) == {"PR304"}
 
 
 def test_the_default_playbooks_need_no_jinja() -> None:
