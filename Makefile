@@ -16,9 +16,10 @@ WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 # IMAGE_OPTIONS: further options of buildah, such as a cache folder and authorities (docs/image.md).
 IMAGE ?= localhost/pairun:dev
 SITE ?= build/site
+RELEASE ?= build/release
 PLATFORMS ?= linux/amd64,linux/arm64
 
-.PHONY: run test test-beyond test-slow test-real test-containers test-node test-all nightly fuzz soak incidents bench bundle image docs lint lock clean
+.PHONY: run test test-beyond test-slow test-real test-containers test-node test-all nightly fuzz soak incidents bench bundle image docs release lint lock clean
 
 run: $(STAMP) ## run a job of two roles on this machine
 	$(VENV)/bin/pairun run examples/two-roles.yaml
@@ -69,6 +70,11 @@ docs: $(STAMP) ## build the documentation site in build/site; a dead link is an 
 image: ## build the image for amd64 and arm64, and their index (buildah; IMAGE names it)
 	buildah build --layers --format docker --timestamp 1700000000 --platform $(PLATFORMS) \
 	  --build-arg BUILDPLATFORM=linux/$$(dpkg --print-architecture) --manifest $(IMAGE) $(IMAGE_OPTIONS) .
+
+release: export PLATFORMS := $(PLATFORMS)
+release: export IMAGE_OPTIONS := $(IMAGE_OPTIONS)
+release: $(STAMP) ## write wheel, source, image, site, bill of materials and checksums to build/release (root on Debian 12)
+	PYTHON="$(abspath $(VENV))/bin/python" image/release.sh "$(RELEASE)"
 
 lint: $(STAMP) ## check format, lint and types
 	$(VENV)/bin/ruff format --check .

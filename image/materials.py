@@ -1,8 +1,9 @@
 """Writes the diagnosis's rules as PID 1 reads them, and the image's packages as CycloneDX 1.5.
 
-root.sh calls it. It runs no program of the target.
+root.sh and release.sh call it. It runs no program of the target.
 
 usage: materials.py SYSTEM HOME SITE MUSL   (system layer, /opt/pairun, Python packages, version of musl)
+       materials.py --merge FILE...         (the documents of several images; prints one of everything)
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ SOURCES = pathlib.Path(__file__).parents[1] / "bundle" / "sources.lock"
 
 
 def main() -> None:
-    """Write the two files into the image's /opt/pairun."""
+    """Write the two files into the image's /opt/pairun, or merge those of several images."""
+    if sys.argv[1:2] == ["--merge"]:
+        bills = [json.loads(pathlib.Path(file).read_text()) for file in sys.argv[2:]]
+        parts = {part["purl"]: part for bill in bills for part in bill["components"]}
+        print(as_document([parts[purl] for purl in sorted(parts)]), end="")
+        return
     system, home, site, musl = sys.argv[1:]
     problems = Problems()
     rules = made_rules(open_content([], {}), problems)
@@ -35,8 +41,13 @@ def main() -> None:
          "purl": f"pkg:{kind}/{quote(name, safe='')}@{quote(version, safe=':~')}"}
         for name, version, kind in found
     ]  # fmt: skip
+    (pathlib.Path(home) / "sbom.cdx.json").write_text(as_document(components))
+
+
+def as_document(components: list[dict[str, str]]) -> str:
+    """These packages as CycloneDX 1.5."""
     bill = {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "components": components}
-    (pathlib.Path(home) / "sbom.cdx.json").write_text(f"{json.dumps(bill, indent=1)}\n")
+    return f"{json.dumps(bill, indent=1)}\n"
 
 
 def debian_packages(system: str, home: str, musl: str) -> Iterator[tuple[str, str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from pairun.module import (
     Context,
@@ -16,13 +16,13 @@ from pairun.module import (
     arg,
     cluster_path,
     define,
+    job_instances,
     no_change,
-    parse_json,
+    own_rank,
     unknown,
     will_change,
 )
 
-_MAX_BYTES = 256 * 1024 * 1024
 _HOSTFILE = "hostfile"
 
 
@@ -111,24 +111,12 @@ def _hosts(ctx: Context) -> tuple[list[str], int]:
     """The addresses of all instances in the order of their ranks, and this instance's rank.
 
     Raises:
-        Permanent: an address is missing.
+        Permanent: an address is missing, or ``cluster.json`` cannot be used.
     """
-    path = cluster_path(ctx)
-    try:
-        cluster: Any = parse_json(ctx.read_file(path, _MAX_BYTES) or b"{}")
-        own = (cluster["own"]["role"], cluster["own"]["index"])
-        members = [
-            ((role["fc_name"], instance["index"]), instance.get("host_ip"))
-            for role in cluster["roles"]
-            for instance in role["instances"]
-        ]
-        rank = [member for member, _ in members].index(own)
-    except (ValueError, KeyError, TypeError) as e:
-        raise Permanent(
-            f"{path} does not have the format that init writes: {e!r}", fault="platform"
-        ) from e
-    hosts = [str(host) for _, host in members]
-    if not all(re.fullmatch(r"[\w.:%-]+", host) and host != "None" for host in hosts):
+    instances = job_instances(ctx)
+    rank = own_rank(instances)
+    hosts = [instance.host_ip for instance in instances]
+    if not all(re.fullmatch(r"[\w.:%-]+", host) for host in hosts):
         hint = "wait for them: add --barrier, or set gang: true in the task barrier"
         raise Permanent("not every instance has an address", fault="platform", hint=hint)
     return hosts, rank

@@ -58,12 +58,12 @@ class Podman:
         self._lab = lab
         self._folder = folder
         found = re.findall(r"^export ([A-Z0-9_]+)=(.*)$", lab("podman", "env"), re.MULTILINE)
-        self._env = {**GIVEN, **{n: "".join(shlex.split(v)) for n, v in found}}
+        self.env = {**GIVEN, **{n: "".join(shlex.split(v)) for n, v in found}}
 
     def start(self, *argv: str | pathlib.Path) -> subprocess.Popen[str]:
         """Start a command of podman."""
         return subprocess.Popen(
-            ["podman", *map(str, argv)], env=self._env, cwd=self._folder, text=True,
+            ["podman", *map(str, argv)], env=self.env, cwd=self._folder, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 
@@ -73,7 +73,7 @@ class Podman:
         """Run a command of podman to its end."""
         began = time.monotonic()
         done = subprocess.run(
-            ["podman", *map(str, argv)], env=self._env, cwd=self._folder, capture_output=True,
+            ["podman", *map(str, argv)], env=self.env, cwd=self._folder, capture_output=True,
             text=True, input=stdin or "", timeout=timeout_s,
         )  # fmt: skip
         return Done(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
@@ -88,30 +88,33 @@ class Podman:
         """The tag of one of the laboratory's images, which is made when it is missing."""
         return self._lab("image", name).split()[-1]
 
+    @property
+    def build_options(self) -> list[str]:
+        """Options of a build: what the bundle is made of comes from its cache, and goes there."""
+        given = os.environ.get("PAIRUN_BUNDLE_CACHE")
+        cache = pathlib.Path(given or ROOT / "build" / "bundle-cache")
+        cache.mkdir(parents=True, exist_ok=True)
+        options = ["--pull=never", "--network=host", "-v", f"{cache}:{cache}", f"--build-arg=PAIRUN_BUNDLE_CACHE={cache}"]  # fmt: skip
+        if AUTHORITIES.exists():
+            # where the way to Python's packages has an authority of its own
+            options += ["-v", f"{AUTHORITIES}:/authorities.crt:ro", "--build-arg=PIP_CERT=/authorities.crt"]  # fmt: skip
+        return options
+
     def build(self, arch: str = "") -> str:
         """Build the image of this checkout; its name.
-
-        What the bundle is made of comes from its cache, and goes there.
 
         Args:
             arch: amd64 or arm64; this machine's by default.
         """
         self.image("debian")
-        given = os.environ.get("PAIRUN_BUNDLE_CACHE")
-        cache = pathlib.Path(given or ROOT / "build" / "bundle-cache")
-        cache.mkdir(parents=True, exist_ok=True)
-        options: list[str] = []
+        options = self.build_options
         name = IMAGE
         if arch:
             name = f"{IMAGE}-{arch}"
             native = subprocess.check_output(["dpkg", "--print-architecture"], text=True).strip()
             options += [f"--platform=linux/{arch}", f"--build-arg=BUILDPLATFORM=linux/{native}"]
-        if AUTHORITIES.exists():
-            # where the way to Python's packages has an authority of its own
-            options += ["-v", f"{AUTHORITIES}:/authorities.crt:ro", "--build-arg=PIP_CERT=/authorities.crt"]  # fmt: skip
         self.ok(
-            "build", "--quiet", "--pull=never", "--network=host", "--layers", *options,
-            "-v", f"{cache}:{cache}", f"--build-arg=PAIRUN_BUNDLE_CACHE={cache}",
+            "build", "--quiet", "--layers", *options,
             "--build-arg=VERSION=1.2.3", "--build-arg=REVISION=abc", "-t", name, ROOT,
             timeout_s=BUILD_S,
         )  # fmt: skip

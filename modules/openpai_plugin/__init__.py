@@ -24,8 +24,6 @@ from pairun.module import (
     runs,
 )
 
-from .folder import copy_folder
-
 _LIBRARY = os.path.join(os.path.dirname(__file__), "library")
 """What the programs import: `plugins.plugin_utils` and `common.utils`."""
 
@@ -35,6 +33,7 @@ CONFIG_VARIABLE = "PAIRUN_PLUGIN_CONFIG"
 _TAKES_A_FILE = re.compile(rb"\bplugin_utils\b|\b" + CONFIG_VARIABLE.encode() + rb"\b")
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _SCRIPT_MODE = 0o600
+_MAX_ENTRIES = 1000
 
 
 @define
@@ -93,7 +92,7 @@ class OpenpaiPlugin(StateModule):
             ctx.remove(path)
         # Its program finds its files next to it, and its scripts call them in the user's container.
         shown = os.path.join(ctx.pai_dir, "plugins", self.plugin)
-        copy_folder(ctx, self.folder, shown)
+        _copy_folder(ctx, self.folder, shown)
         try:
             code = self._run(ctx, shown, takes_file=_TAKES_A_FILE.search(text) is not None)
         finally:
@@ -151,3 +150,36 @@ def _yaml(config: dict[str, Any]) -> str:
     """YAML for every 1.1 parser: JSON, with escapes for characters that YAML cannot print."""
     text = json.dumps(config, ensure_ascii=False)
     return _NOT_IN_YAML.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
+
+
+def _copy_folder(ctx: Context, source: str, target: str) -> None:
+    """Copy files and folders; every file becomes executable, as in the image of OpenPAI's runtime.
+
+    Raises:
+        Permanent: there is something other than files and folders, or too much.
+    """
+    waiting, copied = [""], 0
+    while waiting:
+        inner = waiting.pop()
+        ctx.make_dir(os.path.join(target, inner))
+        for name in ctx.list_dir(os.path.join(source, inner)) or ():
+            if name == "__pycache__":
+                continue
+            copied += 1
+            path = os.path.join(source, inner, name)
+            there = ctx.stat(path)
+            if copied > _MAX_ENTRIES:
+                raise Permanent(
+                    f"{source} has more than {_MAX_ENTRIES} files and folders", fault="platform"
+                )
+            if there is None or there.kind not in ("file", "directory"):
+                raise Permanent(
+                    f"{path} is neither a file nor a folder", fault="platform", hint="remove it"
+                )
+            if there.kind == "directory":
+                waiting.append(os.path.join(inner, name))
+            else:
+                data = ctx.read_file(path) or b""
+                ctx.write_file(
+                    os.path.join(target, inner, name), data, (there.mode & 0o755) | 0o111
+                )

@@ -19,9 +19,8 @@ from pairun.module import (
     will_change,
 )
 
-from .installing import files_command, install_from_network, run_installer
+from .installing import files_command, install_from_network, last_line, run_installer
 from .managers import Manager, find_manager, installed_names
-from .output import last_line
 
 
 class _State(NamedTuple):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from pairun.module import Context, Permanent, Skip, cluster_path, parse_json
+from pairun.module import Context, Skip, job_instances, own_rank
 
-_MAX_CLUSTER = 256 * 1024 * 1024
 _FAN_OUT = 16
 """How many instances one instance asks."""
 
@@ -27,27 +26,14 @@ def all_peers(ctx: Context) -> tuple[list[Peer], int]:
         Skip: an instance has no address for ssh.
         Permanent: ``cluster.json`` cannot be used.
     """
-    path = cluster_path(ctx)
-    try:
-        cluster: Mapping[str, Any] = parse_json(ctx.read_file(path, _MAX_CLUSTER) or b"{}")
-        own, own_rank = cluster["own"], -1
-        peers: list[Peer] = []
-        for role in cluster["roles"]:
-            for instance in role["instances"]:
-                if (role["fc_name"], instance["index"]) == (own["role"], own["index"]):
-                    own_rank = len(peers)
-                host, ports = instance.get("host_ip"), (instance.get("ports") or {}).get("ssh")
-                if not host or not ports:
-                    raise Skip("the job does not wait for its instances: not all have an address")
-                name = f"{role['fc_name']}-{instance['index']}"
-                peers.append(Peer(len(peers), name, f"{host} port {ports[0]}"))
-    except (ValueError, KeyError, TypeError) as e:
-        raise Permanent(
-            f"{path} does not have the format that init writes: {e!r}", fault="platform"
-        ) from e
-    if own_rank < 0:
-        raise Permanent(f"{path} does not list this instance", fault="platform")
-    return peers, own_rank
+    peers: list[Peer] = []
+    for rank, instance in enumerate(instances := job_instances(ctx)):
+        ports = instance.ports.get("ssh")
+        if not instance.host_ip or not ports:
+            raise Skip("the job does not wait for its instances: not all have an address")
+        name = f"{instance.role}-{instance.index}"
+        peers.append(Peer(rank, name, f"{instance.host_ip} port {ports[0]}"))
+    return peers, own_rank(instances)
 
 
 def children(rank: int, count: int) -> range:

@@ -22,12 +22,9 @@ from pairun.module import (
 )
 
 from .files import File, all_files
-from .jobkey import job_pair
-from .keys import keys_of_people
-from .layout import ssh_folder
-from .peers import MAX_BYTES, ssh_peers
-from .programs import find_programs, search_path
-from .server import is_running, start_sshd
+from .keys import job_pair, keys_of_people
+from .peers import ssh_peers
+from .server import find_programs, is_running, search_path, ssh_folder, start_sshd
 
 
 class _State(NamedTuple):
@@ -52,6 +49,9 @@ class _State(NamedTuple):
     def _is_there(self, name: str, file: File) -> bool:
         stat, data = self.existing[name]
         return data == file.data and stat is not None and stat.mode == file.mode
+
+
+_MAX_BYTES = 256 * 1024 * 1024
 
 
 @define
@@ -110,7 +110,7 @@ class SshSetup(StateModule):
             path = os.path.join(folder, name)
             stat = ctx.stat(path)
             is_file = stat is not None and stat.kind == "file"
-            existing[name] = (stat, ctx.read_file(path, MAX_BYTES) if is_file else None)
+            existing[name] = (stat, ctx.read_file(path, _MAX_BYTES) if is_file else None)
         return _State(needed, existing, is_running(ctx), tuple(complaints))
 
     def plan(self, state: _State) -> Verdict:

@@ -8,11 +8,9 @@ from typing import NamedTuple
 
 from pairun.module import Context
 
-from .ed25519 import ed25519_pair
-from .jobkey import derived, own_seed
-from .layout import ssh_folder
+from .keys import derived, ed25519_pair, own_seed
 from .peers import Peer
-from .programs import Programs, search_path
+from .server import Programs, search_path, ssh_folder
 
 _NOT_PASSED = {"_", "PWD", "OLDPWD", "SHLVL", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY"}
 """Variables of one shell or session, which other sessions do not get."""

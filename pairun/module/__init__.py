@@ -62,7 +62,7 @@ from pairun.module.classes import (
     unknown,
     will_change,
 )
-from pairun.module.context import RESTARTS, Context, cluster_path
+from pairun.module.context import Context
 from pairun.module.failures import (
     FAILURE_KINDS,
     Conflict,
@@ -76,6 +76,7 @@ from pairun.module.failures import (
     Transient,
     UnknownUntilRun,
 )
+from pairun.module.gang import RESTARTS, Instance, cluster_path, job_instances, own_rank
 from pairun.secrets.secret import Secret, reveal
 
 __all__ = (  # noqa: RUF022 - by subject
@@ -89,11 +90,11 @@ __all__ = (  # noqa: RUF022 - by subject
     "Conflict", "FAILURE_KINDS", "Failure", "FailureKind", "Fault", "NoSuchHost", "Permanent", "Skip", "TimedOut", "Transient",
     "UnknownUntilRun",
     # what the context returns
-    "Completed", "Fetched", "FetchedFile", "FileStat", "Gathering", "Mount", "Peer", "Talk",
+    "Completed", "Fetched", "FetchedFile", "FileStat", "Gathering", "Instance", "Mount", "Peer", "Talk",
     "Unpacked",
     # readers and writers
     "GpuReportElement", "Note", "RESTARTS", "cluster_path", "format_duration", "format_size",
-    "is_link_local", "is_worth_a_retry", "parse_duration", "parse_gpu_report", "parse_json",
+    "is_link_local", "is_worth_a_retry", "job_instances", "own_rank", "parse_duration", "parse_gpu_report", "parse_json",
     "parse_record", "retry_after_s", "uncorrectable_errors",
 )  # fmt: skip
 """What a module's author may import; docs/modules.md documents each name."""

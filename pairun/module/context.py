@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 
-from pairun.base.paths import CLUSTER_FILE, MOVED_FILE, runtime_file
 from pairun.module.changing import Changing
 from pairun.module.effects import Effect
 from pairun.module.reading import Reading
@@ -33,16 +31,3 @@ class Context(Reading, Changing):
         """The declared methods by name, in their order."""
         declared = {**vars(Reading), **vars(Changing)}.items()
         return {n: m.effect for n, m in declared if isinstance(getattr(m, "effect", None), Effect)}
-
-
-RESTARTS = "PAIRUN_RESTARTS"
-"""How often this container has restarted in its Pod since init ran; not set at its first start."""
-
-
-def cluster_path(ctx: Context) -> str:
-    """The path of ``cluster.json``: init's, or after a restart the one with moved instances."""
-    if ctx.env.get(RESTARTS):
-        moved = os.path.join(ctx.pai_dir, MOVED_FILE)
-        if ctx.stat(moved) is not None:
-            return moved
-    return runtime_file(ctx.pai_dir, CLUSTER_FILE)

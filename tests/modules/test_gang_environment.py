@@ -22,8 +22,12 @@ def cluster(folder: Path, *hosts: str | None, own: int = 1) -> None:
     data: dict[str, Any] = {
         "own": {"role": "worker", "index": own},
         "roles": [
-            {"fc_name": "leader", "instances": [{"index": 0, "host_ip": hosts[0], "ports": {}}]},
-            {"fc_name": "worker", "instances": instances},
+            {
+                "fc_name": "leader",
+                "name": "leader",
+                "instances": [{"index": 0, "host_ip": hosts[0], "ports": {}}],
+            },
+            {"fc_name": "worker", "name": "worker", "instances": instances},
         ],
     }
     (folder / "runtime.d").mkdir(exist_ok=True)

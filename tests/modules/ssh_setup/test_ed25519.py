@@ -16,4 +16,4 @@ def test_public_keys_are_those_of_the_standard(seed: bytes) -> None:
     der = bytes.fromhex("302e020100300506032b657004220420") + seed
     done = subprocess.run(["openssl", "pkey", "-inform", "DER", "-pubout", "-outform", "DER"],
                           input=der, capture_output=True, check=True)  # fmt: skip
-    assert done.stdout[-32:] == own_file("ed25519").ed25519_public(seed)
+    assert done.stdout[-32:] == own_file("keys").ed25519_public(seed)
