@@ -18,8 +18,8 @@ def test_every_instance_makes_the_same_key(bundled: Place) -> None:
         ["ssh-keygen", "-y", "-f", private], capture_output=True, text=True, check=True
     )
     assert read.stdout.split()[:2] == public.split()[:2]
-    seed = own_file("jobkey").derived(b"s" * 32, b"the job")
-    assert own_file("ed25519").ed25519_pair(seed, "pai-job-ssh") == (
+    seed = own_file("keys").derived(b"s" * 32, b"the job")
+    assert own_file("keys").ed25519_pair(seed, "pai-job-ssh") == (
         private.read_bytes(),
         public.strip(),
     )
@@ -44,7 +44,7 @@ def test_a_pair_that_is_given(bundled: Place, tmp_path: Path, kind: str) -> None
 
 def test_the_mounted_pair(bundled: Place) -> None:
     """What the platform mounts is used where the user has no pair."""
-    pair = own_file("ed25519").ed25519_pair(b"m" * 32, "mounted")
+    pair = own_file("keys").ed25519_pair(b"m" * 32, "mounted")
     folder = bundled.harness.pai_dir / "ssh-secret"
     folder.mkdir()
     (folder / "ssh-privatekey").write_bytes(pair[0])
