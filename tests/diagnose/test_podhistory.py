@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pairun.base.paths import JOURNAL
 from pairun.diagnose.brief import why
 from pairun.diagnose.circumstances import Circumstances
+from pairun.diagnose.classes import RETRIES
 from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.podhistory import with_pod_history
 from pairun.diagnose.table import Table
@@ -116,6 +119,22 @@ def test_stops_from_outside_are_never_the_jobs(pod: Pod, tmp_path: Path) -> None
         pod.records(json.dumps({"type": "diagnosis", **diagnosis.data()}))
     assert diagnosis.klass == "terminated_sigterm"
     assert diagnosis.retry == own.retry
+
+
+def test_a_job_poisons_only_the_advice_on_itself(pod: Pod, tmp_path: Path) -> None:
+    """Forged attempts change the advice on a retry, within its words; class and reason stay."""
+    honest = pod.fails("step 120 loss 1\n" + TIMEOUT)
+    forged = {"type": "diagnosis", **honest.data(), "reason": "ssh evil", "advice": "ssh evil"}
+    steps: list[Any] = ["9" * 21, "-1", "nan", "1e308", "\x1b[2J", "0" * 5000, 7, None, [], {}]
+    for step, retry in itertools.product(steps, ("retry", "never", "\x1b[2J", 3)):
+        details = {"step": step, "epoch": step, "checkpoint": "/etc/passwd", "progress_from": step}
+        pod.records(json.dumps({**forged, "retry": retry, "details": details, "steps": step}))
+    diagnosis = pod.fails("step 121 loss 1\n" + TIMEOUT)
+    assert diagnosis.klass == honest.klass
+    assert diagnosis.retry in RETRIES
+    assert "evil" not in json.dumps(diagnosis.data())
+    assert "\x1b" not in diagnosis.advice
+    assert len(diagnosis.advice) < 500
 
 
 @pytest.mark.parametrize(

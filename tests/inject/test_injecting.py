@@ -34,6 +34,14 @@ VALUES = st.one_of(
 )  # fmt: skip
 
 
+WAYS_OUT = st.sampled_from([
+    "x\n  hostPID: true\n", "x\nspec: {hostNetwork: true}", "---\nkind: Secret\n", "...\n---\n", "}}, {", "'}", '"}',
+    "&a *a", "*a", "!!python/object/apply:os.system [id]", "{{ cluster }}", "{% raw %}", "$(PAIRUN_UID)", "# pairun: end",
+    "<<: *a", "? k\n: v", "\t- x", "| \n x", ">-", "\ufeff", "\u2028x: y", "\x85x: y", "%YAML 1.1", "@x", "`x`",
+])  # fmt: skip
+"""Values of labels and annotations that end what surrounds them, where somebody pastes text."""
+
+
 @st.composite
 def containers(draw: st.DrawFn) -> Data:
     """A container as people write it."""
@@ -68,7 +76,10 @@ def pods(draw: st.DrawFn) -> Data:
         spec["tolerations"] = draw(st.sampled_from([None, [], [{"key": "k"}]]))
     kind, version = draw(st.sampled_from([("Pod", "v1"), ("Job", "batch/v1")]))
     inner: Data = spec if kind == "Pod" else {"template": {"spec": spec}}
-    return {"apiVersion": version, "kind": kind, "metadata": {"name": draw(NAMES)}, "spec": inner}
+    metadata: Data = {"name": draw(NAMES)}
+    for key in draw(st.sets(st.sampled_from(["labels", "annotations"]))):
+        metadata[key] = draw(st.dictionaries(WAYS_OUT.filter(str.isascii), WAYS_OUT, max_size=3))
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": inner}
 
 
 @st.composite
