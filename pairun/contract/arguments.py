@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import attrs
 
 from pairun.contract.kinds import ArgumentProblem, Kind, kind_of
-from pairun.module import CheckModule, Module, StateModule
+from pairun.module import CheckModule, Module, Phase, StateModule
 
 _USE = (
     "use str, int, float, bool, Duration, Mode, Secret, Literal[…], list[…], dict[str, …], "
@@ -76,6 +76,12 @@ def mistakes(cls: type[Module]) -> Iterator[Mistake]:
         if getattr(cls, name) is getattr(base, name):
             kind = "state" if base is StateModule else "check"
             yield name, f"lacks the method '{name}'", f"a {kind} module has {', '.join(needed)}"
+    for phase in set(cls.phases) - set(typing.get_args(Phase)):
+        yield (
+            "phases",
+            f"names a phase that does not exist: {phase!r}",
+            "a phase is init or runtime",
+        )
     for name, passed in _PARAMETERS.items():
         method = getattr(cls, name) if hasattr(base, name) else None
         if callable(method) and method is not getattr(base, name):

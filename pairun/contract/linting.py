@@ -65,7 +65,7 @@ def foreign_imports(source: ModuleSource) -> Iterator[Import]:
 
 def _foreign_in(file: str, data: bytes, source: ModuleSource) -> Iterator[Import]:
     depth = file.count("/") + 1 if source.is_folder else 0
-    for node in _executed(ast.parse(data)):
+    for node in _executed(ast.parse(data, file)):
         if isinstance(node, ast.Import):
             names = [a.name for a in node.names]
         elif isinstance(node, ast.ImportFrom) and (node.level == 0 or node.level > depth):
@@ -156,7 +156,7 @@ def declaration(cls: type[Module], attribute: str, source: ModuleSource) -> tupl
     classes = {
         node.name: (file, node)
         for file in files
-        for node in ast.walk(ast.parse(source.files[file]))
+        for node in ast.walk(ast.parse(source.files[file], file))
         if isinstance(node, ast.ClassDef)
     }
     found = [classes[c.__name__] for c in cls.__mro__ if c.__name__ in classes]

@@ -95,11 +95,13 @@ def _module_class(
         and f"{c.__module__}.".startswith(f"{loaded.__name__}.")
     }
     if len(classes) != 1:
-        raise PairunError.of("PR602", f"{path} must hold one module class, it holds {len(classes)}")
+        names = ", ".join(sorted(c.__name__ for c in classes))
+        holds = f"it holds {len(classes)}" + (f": {names}" if names else "")
+        raise PairunError.of("PR602", f"{path} must hold one module class, {holds}")
     (cls,) = classes
     if not issubclass(cls, StateModule | CheckModule) or not hasattr(cls, "__attrs_attrs__"):
         message = f"the class of {path} must be a StateModule or a CheckModule made with @define"
-        raise PairunError.of("PR603", message)
+        raise PairunError.of("PR603", message, hint=f"write @define above `class {cls.__name__}`")
     if found := [
         Problem("PR603", f"{path} {what}", _place(cls, attribute, source), hint)
         for attribute, what, hint in mistakes(cls)

@@ -113,7 +113,7 @@ KEYWORDS: dict[str, Keyword] = {
                  "The tasks, in order.", "required", "tasks: [...]"),
         Keyword("patch", "operation", _ID,
                  "Change keywords of the task with this id.", "",
-                 "patch: image_check\n  retries: 10"),
+                 "patch: image_check\nretries: 10"),
         Keyword("args", "operation", {"type": "object"},
                  "Arguments of the patched task's module.", "none", "args: {policy: warn}"),
         Keyword("disable", "operation", _ID, "Remove the task with this id.", "",

@@ -138,7 +138,10 @@ def lint_module(path: str) -> Problems:
         return problems
     except (SyntaxError, ValueError) as e:
         # The module loads, so it does not import the invalid file.
-        problems.error("PR602", f"{path} holds a file that is not Python: {e}")
+        where = None
+        if isinstance(e, SyntaxError) and e.filename and e.lineno:
+            where = source.at(e.filename, e.lineno, e.offset or 1)
+        problems.error("PR602", f"{path} holds a file that is not Python: {e}", where)
         return problems
     for at, message, hint in wrong:
         problems.error("PR603", message, source.at(*at), hint)

@@ -77,7 +77,8 @@ def run(module: Module, world: World) -> Outcome:
     Runs a state module a second time; see `changes_nothing`. Not if it has ``verify = False``.
 
     Raises:
-        AssertionError: ``probe`` changed something, or the second run found something to do.
+        AssertionError: ``probe`` changed something, a method returned something else than it may, or
+            the second run found something to do.
     """
     outcome = run_once(module, world)
     if isinstance(module, StateModule) and module.verify and not (outcome.failure or outcome.skip):
@@ -90,12 +91,13 @@ def run_once(module: Module, world: World) -> Outcome:
     verdict = None
     try:
         if isinstance(module, CheckModule):
-            return Outcome(result=module.check(world.ctx))
+            return Outcome(result=_returned(module.check(world.ctx), "check"))
         assert isinstance(module, StateModule)
         verdict = _planned(module, world)
         if verdict.kind == "no_change":
             return Outcome(verdict=verdict)
-        return Outcome(verdict=verdict, result=module.apply(world.ctx), changed=True)
+        result = _returned(module.apply(world.ctx), "apply")
+        return Outcome(verdict=verdict, result=result, changed=True)
     except Failure as e:
         return Outcome(verdict=verdict, failure=e)
     except Skip as e:
@@ -144,4 +146,13 @@ def _in_words(verdict: Verdict) -> str:
 def _planned(module: StateModule, world: World) -> Verdict:
     with world.script.read_only():
         state = module.probe(world.ctx)
-    return module.plan(state)
+    verdict: object = module.plan(state)
+    assert isinstance(verdict, Verdict), f"plan() must return a Verdict, it returned {verdict!r}"
+    return verdict
+
+
+def _returned(result: object, method: str) -> Result | None:
+    """What an attempt accepts from ``check`` and ``apply``."""
+    wrong = f"{method}() must return a Result or None, it returned {result!r}"
+    assert result is None or isinstance(result, Result), wrong
+    return result

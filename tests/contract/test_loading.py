@@ -38,6 +38,11 @@ UNUSABLE = [
     ("", "PR602", "must hold one module class, it holds 0"),
     (GOOD + "\n@define\nclass Second(Probe):\n    pass\n", "PR602", "it holds 2"),
     (GOOD.replace("@define\n", ""), "PR603", "made with @define"),
+    (
+        GOOD.replace("    number", "    phases = ('runtme',)\n    number"),
+        "PR603",
+        "names a phase that does not exist: 'runtme'",
+    ),
     (GOOD.replace("CheckModule", "Module"), "PR603", "StateModule or a CheckModule"),
 ]
 

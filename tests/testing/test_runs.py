@@ -203,3 +203,31 @@ def test_a_temporary_folder_is_removed() -> None:
         assert world.ctx.env["HERE"] == world.folder
         assert run(world).changed
     assert not folder.exists()
+
+
+@define
+class Untyped(CheckModule):
+    """Returns what no attempt accepts."""
+
+    def check(self, ctx: Context) -> Any:
+        return {"free": 1}
+
+
+@define
+class Yes(Line):
+    """Its plan is no verdict."""
+
+    def plan(self, state: bytes | None) -> Any:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("cls", "args", "says"),
+    [
+        (Untyped, {}, r"check\(\) must return a Result or None, it returned \{'free': 1\}"),
+        (Yes, {"path": "/x"}, r"plan\(\) must return a Verdict, it returned True"),
+    ],
+)
+def test_a_wrong_return_fails_as_in_a_run(cls: Any, args: dict[str, str], says: str) -> None:
+    with pytest.raises(AssertionError, match=says):
+        testing.run(testing.make(cls, args), FakeWorld())
