@@ -64,10 +64,15 @@ def lint(paths: Sequence[str], roots: list[str], vault: Vault) -> Linted:
         own = [p for p in folders if is_root(p) and _adds_a_root(p, roots)]
         linter = _Linter([*roots, *own], vault)
         linted = [refused, linter.root_problems, linter.folder_problems]
+        files: dict[str, tuple[str, bool]] = {}
         for path in paths:
             for file in folders.get(path, [path]):
-                kinds[file], problems = linter.lint(file, named=path not in folders)
-                linted.append(problems)
+                # A file that is named, and in a folder that is named, is checked once.
+                key = file if file == "-" else os.path.abspath(file)
+                files[key] = (file, path not in folders or files.get(key, ("", False))[1])
+        for file, named in files.values():
+            kinds[file], problems = linter.lint(file, named=named)
+            linted.append(problems)
         linted.append(linter.unread_scripts())
     except PairunError as e:
         # The content roots themselves are unusable.

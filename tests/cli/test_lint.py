@@ -836,3 +836,12 @@ def test_changes_for_an_injection(shell: Shell) -> None:
     # A list of another program is none.
     other = shell.root({"values.yaml": "init: [{name: a}]\n"}, "other")
     assert shell("lint", other).out.splitlines()[-1] == "0 files: no problems"
+
+
+def test_a_file_in_a_folder_that_is_named_too_is_checked_once(shell: Shell) -> None:
+    job = shell.job()
+    job.write_text(job.read_text().replace("commands:", "commands: [echo $NOPE]\n    x:", 1))
+    once = shell("lint", "job.yaml")
+    twice = shell("lint", ".", "job.yaml")
+    assert once.ids
+    assert twice.ids == once.ids
