@@ -126,7 +126,7 @@ class Slow(BaseHTTPRequestHandler):
 
 
 def test_a_download_has_a_bar(job: Any, terminal: Any) -> None:
-    """How much of how much, in place of lines that scroll."""
+    """How much of how much, in place of lines that scroll; the user's own lines all stay."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         waiting_task(job, script="true", timeout="20m")
@@ -136,7 +136,7 @@ def test_a_download_has_a_bar(job: Any, terminal: Any) -> None:
             "url": f"http://127.0.0.1:{server.server_port}/data",
             "dest": f"{job.folder}/data",
         }
-        job.role("w", "echo begun")
+        job.role("w", "echo progress mine: 1 MiB; echo begun")
         with terminal() as run:
             run.wait_for(
                 lambda text: re.search(
@@ -147,6 +147,7 @@ def test_a_download_has_a_bar(job: Any, terminal: Any) -> None:
             assert run.end() == 0, run.text
         server.shutdown()
     assert "progress prepare" not in run.text
+    assert "w-0 | progress mine: 1 MiB\n" in run.text
     assert "w-0 | begun" in run.text
 
 

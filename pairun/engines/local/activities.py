@@ -15,6 +15,10 @@ Limits = Mapping[str, Mapping[str, TaskLimits]]
 """The limits of the tasks of each role."""
 
 
+_COMMAND_STARTS = b"[pairun] starting the command: "
+"""What PID 1 says before the command's first line."""
+
+
 def journal_of(instance: LocalInstance) -> str:
     """The path of an instance's journal."""
     return os.path.join(instance.volume, "logs", instance.pod_uid, "journal.jsonl")
@@ -33,11 +37,13 @@ class Activities:
         self._began = time.monotonic()
         self._now = {i.label: InstanceNow(i.label, limits.get(i.role, {})) for i in instances}
         self._tails = {i.label: JournalTail(journal_of(i)) for i in instances}
+        self._in_command: set[str] = set()
 
     def begin(self, label: str, phase: PhaseName) -> None:
         """Record that a phase of an instance starts."""
         self._follow(label)
         self._now[label].begin(phase)
+        self._in_command.discard(label)
 
     def standing(self) -> Standing:
         """The state of the run; reads new journal records."""
@@ -57,15 +63,16 @@ class Activities:
     def repeats(self, label: str, line: bytes) -> bool:
         """Whether a live view can omit this line.
 
-        The view shows a task's progress itself, and the recap counts skipped tasks.
+        The view shows a task's progress itself, and the recap counts skipped tasks. What comes
+        after the start of the command is the user's: the order of the lines decides, for the
+        journal may be ahead of them or behind.
         """
-        if not line.startswith((b"progress ", b"skipped ")):
+        if line.startswith(_COMMAND_STARTS):
+            self._in_command.add(label)
+        if label in self._in_command or not line.startswith((b"progress ", b"skipped ")):
             return False
         text = clean(line)
-        if not (is_progress(text) or is_skipped_by_condition(text)):
-            return False
-        self._follow(label)
-        return not self._now[label].in_command
+        return is_progress(text) or is_skipped_by_condition(text)
 
     def close(self) -> None:
         """Close the journals."""

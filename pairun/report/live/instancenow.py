@@ -66,11 +66,6 @@ class InstanceNow:
         self._command_began: float | None = None
         self._doing = "starting"
 
-    @property
-    def in_command(self) -> bool:
-        """Whether the user's command runs, so that new output is its output."""
-        return self._command_began is not None
-
     def begin(self, phase: str) -> None:
         """Record that a phase starts; its first journal record comes later."""
         self.phase, self._since, self._doing = phase, time.time(), "starting"
@@ -88,8 +83,8 @@ class InstanceNow:
         now = time.time()
         if self._tasks:
             return self._of_tasks(now)
-        doing = COMMAND if self.in_command else self._doing
-        since = self._command_began if self._command_began is not None else self._since
+        began = self._command_began
+        doing, since = (self._doing, self._since) if began is None else (COMMAND, began)
         detail = "stopping" if self.stopping else ""
         return Activity(
             label=self.label, phase=self.phase, doing=doing, detail=detail, elapsed_s=now - since
