@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 import attrs
 
-from pairun.base.fields import Seconds, between
+from pairun.base.fields import BadField, Seconds, between, type_words
 from pairun.contract.loading import ModuleFile
 from pairun.module import FailureKind, Phase
 
@@ -50,13 +50,20 @@ class Late:
     vars: Mapping[str, Any] = attrs.field(factory=dict)
 
 
+def _text(value: Any, where: str) -> Any:
+    """A check for a text that may be late."""
+    if isinstance(value, str | Late):
+        return value
+    raise BadField(where, f"be text, it is {type_words(value)}")
+
+
 @attrs.frozen(kw_only=True)
 class Task:
     """One use of a module, resolved.
 
     Attributes:
         id: its stable name in the journal, in results and in patches.
-        name: one sentence for people.
+        name: one sentence for people; a `Late` if it depends on what is known at run time.
         module: the module's name.
         args: its arguments as plain data; values may be `Late` or `Secret`.
         when: true, false, or `Late`.
@@ -76,7 +83,7 @@ class Task:
     """
 
     id: str
-    name: str
+    name: Annotated[Any, _text]
     module: str
     args: Mapping[str, Any]
     when: Any = True
@@ -93,6 +100,11 @@ class Task:
     events: tuple[Event, ...] = ()
     of_plugin: bool = False
     where: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its name before it runs."""
+        return self.name.template if isinstance(self.name, Late) else str(self.name)
 
 
 @attrs.frozen(kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import time
 from collections.abc import Generator, Mapping
@@ -156,7 +157,7 @@ def _attempt(task: Task, prepared: Prepared, shared: Shared, limits: Limits) -> 
     while True:
         number += 1
         count = {"task": task.id, "attempt": number, "of": task.retries + 1}
-        names = {"name": task.name, "module": task.module}
+        names = {"name": _name(task, shared), "module": task.module}
         shared.emit({"type": "attempt_begin", **count, **names, "handler": limits.handler})
         answer = yield Work(module=prepared.module, env=prepared.env, attempt=number)
         report = answer.report
@@ -205,7 +206,7 @@ def _end(task: Task, outcome: Outcome, done: _Done, shared: Shared, limits: Limi
     }
     shared.export(report.environment)
     record: dict[str, Any] = {
-        "type": "task_end", "task": task.id, "name": task.name, "outcome": outcome,
+        "type": "task_end", "task": task.id, "name": _name(task, shared), "outcome": outcome,
         "attempts": done.attempts, "of": task.retries + 1,
         "seconds": round(ended - limits.started, 4),
         "message": report.message, "handler": limits.handler,
@@ -216,6 +217,14 @@ def _end(task: Task, outcome: Outcome, done: _Done, shared: Shared, limits: Limi
             record["trace"] = report.trace
     shared.emit(record)
     return TaskEnd(task=task, outcome=outcome, report=report, ended=ended)
+
+
+def _name(task: Task, shared: Shared) -> str:
+    """The task's name as it runs; its expressions stay while one of them is unknown."""
+    if isinstance(task.name, Late):
+        with contextlib.suppress(PairunError):
+            return str(shared.resolve(task.name, shared.results, shared.env))
+    return task.title
 
 
 def _failure_of(report: Report) -> dict[str, Any]:

@@ -111,13 +111,13 @@ class Values:
         values = {} if node is None else self.of(node)
         return {k: v for k, v in (values or {}).items() if v is not None}
 
-    def sentence(self, node: Node | None) -> str:
-        """A task's name: expressions unknown before run time stay unchanged, secrets are masked."""
+    def sentence(self, node: Node | None) -> str | Late:
+        """A task's name: secrets are masked; late if it depends on what is known at run time."""
         if node is None or node.value is None:
             return ""
         value = self.of(node)
         if not isinstance(value, Secret):
-            return str(node.value if isinstance(value, Late) else value)
+            return value if isinstance(value, Late) else str(value)
         scope = self._visible_to(node)
         names = {name: self._public(visible) for name, visible in scope.names.items()}
         try:

@@ -109,7 +109,7 @@ def _task_data(task: Task, vault: Vault) -> dict[str, Any]:
     if task.on_exit:
         out["on_exit"] = [
             {
-                "id": h.id, "name": vault.text(h.name), "module": h.module,
+                "id": h.id, "name": vault.text(h.title), "module": h.module,
                 "event": list(h.events), **_task_data(h, vault),
             }
             for h in task.on_exit

@@ -73,7 +73,7 @@ class ReviewText:
         if handlers:
             self.line("  " + self._style("exit handlers, in this order", "bold"))
             for handler in handlers:
-                self.head("    ", (">", "blue"), handler.id, handler.name)
+                self.head("    ", (">", "blue"), handler.id, handler.title)
                 events = "always" if handler.events == EVENTS else ", ".join(handler.events)
                 self.line("        " + self._style(f"on {events}", "dim"))
                 self._values(handler, "        ")

@@ -325,7 +325,7 @@ def _task(
         given = argument.name in task.args
         value = task.args[argument.name] if given else argument.default
         yield from flat(("args", argument.name), argument.kind.normal(value), not given)
-    yield from flat(("name",), task.name)
+    yield from flat(("name",), task.title)
     for name, value in keyword_values(task).items():
         if value or name not in ("environment", "exit_codes"):
             yield from flat((name,), value)

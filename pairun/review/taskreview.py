@@ -141,7 +141,7 @@ def review_phase(
             is_sound = task.args or all(node.value is None for _, node in item.args.items())
             seen = seen._replace(
                 task=task,
-                name=task.name,
+                name=task.title,
                 verdict=_verdict(task, content.module, context, item.node.get("when"))
                 if is_sound
                 else Verdict("unknown", "its arguments are invalid"),
@@ -172,7 +172,7 @@ def probe_plan(plan: Plan, env: Mapping[str, str], pai_dir: str, vault: Vault) -
     load = plan_loader(plan.modules, Door(pai_dir))
     return [
         Reviewed(
-            task=task, id=task.id, name=task.name, module=task.module, layer="", where=task.where,
+            task=task, id=task.id, name=task.title, module=task.module, layer="", where=task.where,
             verdict=_verdict(task, load, context),
         )
         for task in plan.tasks()

@@ -163,13 +163,22 @@ def test_the_state_of_a_failure(tasks: Tasks) -> None:
 
 
 def test_late_values(tasks: Tasks) -> None:
-    """What depends on a result is resolved when the task begins."""
+    """What depends on a result, a name too, is resolved when the task begins; an unknown name stays."""
     first = Task(id="a", name="A", module="cmd", args={"script": "echo -n seen", "capture": True})
     late = Late(template="echo {{ results.a.values.stdout }} 7*7", because="a result")
-    tasks.plan(first, Task(id="b", name="B", module="cmd", args={"script": late}))
+    name = Late(template="After {{ results.a.values.stdout }}", because="a result")
+    unknown = Late(template="After {{ results.x.message }}", because="a result")
+    tasks.plan(
+        first,
+        Task(id="b", name=name, module="cmd", args={"script": late}),
+        Task(id="c", name=unknown, module="cmd", args={"script": "true"}),
+    )
     tasks.start()
     assert tasks.end()["outcome"] == "success"
-    assert any(line.endswith("| seen 7*7") for line in tasks.all_lines())
+    lines = tasks.all_lines()
+    assert any(line.endswith("| seen 7*7") for line in lines)
+    assert any(" b: After seen (" in line for line in lines)
+    assert any(" c: After {{ results.x.message }} (" in line for line in lines)
 
 
 @pytest.mark.parametrize("number", STOP_SIGNALS)

@@ -52,8 +52,8 @@ def test_values_are_resolved_as_far_as_they_are_known(desk: Desk) -> None:
     )
     assert not review.problems.errors
     task = desk.task(review, "one")
-    assert "cluster.own" in task.name
-    assert "Late(" not in task.name
+    assert "cluster.own" in task.title
+    assert "Late(" not in task.title
     assert task.args["argv"][0] == "n4"
     assert isinstance(task.args["argv"][1], Late)
     assert task.args["ok_codes"] == [4]

@@ -344,7 +344,7 @@ def conforms(kind: Any, value: Any) -> bool:
     if kind is Any:
         return True
     if origin is Annotated:
-        return conforms(args[0], value) and value >= 0
+        return conforms(args[0], value) and (not isinstance(value, int | float) or value >= 0)
     if origin is Literal:
         return type(value) is str and value in args
     if origin in (Union, types.UnionType):
