@@ -90,12 +90,12 @@ class InstanceReport:
         phases = self.past.phases
         tasks = [t for p in phases for t in p.tasks]
         notes = [
-            f"{t.id} succeeded at attempt {t.attempts[-1].number}"
+            f"{t.id} succeeded at attempt {t.attempts[-1].attempt}"
             for t in tasks
             if not t.handler and len(t.attempts) > 1 and t.outcome in ("ok", "changed")
         ]
         notes += [
-            f"{t.id} failed: {t.message}{_last_words(t)}"
+            f"{t.id} failed: {t.message or ''}{_last_words(t)}"
             for t in tasks
             if not t.handler and t.outcome == "failed"
         ]
@@ -117,9 +117,9 @@ def _timed(phase: PhaseReport | None, seconds: Sequence[float]) -> PhaseReport |
 
 def _last_words(task: TaskPast) -> str:
     """The last line of a task's output, if its message is only an exit code."""
-    output = task.attempts[-1].details.get("output", ()) if task.attempts else ()
+    output = task.attempts[-1].output if task.attempts else ()
     lines = [line.strip() for line in output if line.strip()]
-    if not lines or not re.search(r"exit code \d+$", task.message):
+    if not lines or not re.search(r"exit code \d+$", task.message or ""):
         return ""
     return f" ({fit(lines[-1], QUOTED)})"
 

@@ -165,7 +165,7 @@ def _groups(tasks: Sequence[TaskPast]) -> list[list[TaskPast]]:
 
 def _cost(task: TaskPast, whole: float, beside: str | None) -> Cost:
     parts = [
-        Part(what=f"attempt {a.number}", seconds=a.seconds, outcome=a.outcome)
+        Part(what=f"attempt {a.attempt}", seconds=a.seconds, outcome=a.outcome)
         for a in task.attempts
     ]
     left = max(0.0, task.seconds - sum(p.seconds for p in parts))

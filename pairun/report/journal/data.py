@@ -8,12 +8,10 @@ from typing import Any
 import attrs
 
 from pairun.report.journal.blame import blame, slowest
-from pairun.report.journal.history import AttemptPast, InstancePast, PhasePast, TaskPast, alike
+from pairun.report.journal.history import InstancePast, PhasePast, alike
 
 SCHEMA = 1
 """Increases when a field is removed or changes its meaning, not when one is added."""
-
-_FAILURE = ("kind", "fault", "message", "hint", "exit_code")
 
 
 def report_data(
@@ -52,35 +50,9 @@ def instance_data(instance: InstancePast, *, with_blame: bool = False) -> dict[s
 
 
 def _phase(phase: PhasePast, *, with_blame: bool) -> dict[str, Any]:
-    command = phase.command
-    data: dict[str, Any] = {
-        "phase": phase.name,
-        "start": phase.start,
-        "began": phase.began,
-        "began_s": phase.began_s,
-        "pairun": phase.pairun,
-        "outcome": phase.outcome,
-        "exit_code": phase.exit_code,
-        "message": phase.message,
-        "seconds": phase.seconds,
-        "measured": phase.measured,
-        "handlers_for": phase.event,
-        "handlers_began_s": None if phase.event is None else phase.event_s,
-        "stops": [{**attrs.asdict(s), "origin": s.origin} for s in phase.stops],
-        "tasks": [_task(t) for t in phase.tasks],
-        "command": None
-        if command is None
-        else {
-            "exit_code": command.exit_code,
-            "began_s": command.began_s,
-            "seconds": command.seconds,
-            "measured": command.measured,
-        },
-        "diagnosis": phase.diagnosis,
-    }
-    if with_blame:
-        data["blame"] = blame_data(phase)
-    return data
+    data = attrs.asdict(phase, filter=lambda field, _: field.name != "span")
+    named = {"phase": data.pop("name"), **data}
+    return {**named, "blame": blame_data(phase)} if with_blame else named
 
 
 def blame_data(phase: PhasePast) -> dict[str, Any]:
@@ -91,36 +63,4 @@ def blame_data(phase: PhasePast) -> dict[str, Any]:
         "path": list(phase_blame.path),
         "overhead_s": phase_blame.overhead_s,
         "overhead": dict(phase_blame.overhead),
-    }
-
-
-def _task(task: TaskPast) -> dict[str, Any]:
-    return {
-        "id": task.id,
-        "name": task.name,
-        "module": task.module,
-        "handler": task.handler,
-        "outcome": task.outcome,
-        **{k: task.details.get(k) for k in _FAILURE},
-        "trace": task.details.get("trace"),
-        "began_s": task.began_s,
-        "seconds": task.seconds,
-        "measured": task.measured,
-        "of": task.of,
-        "attempts": [_attempt(a) for a in task.attempts],
-        "waits": [attrs.asdict(w) for w in task.waits],
-        "settings": task.settings,
-    }
-
-
-def _attempt(attempt: AttemptPast) -> dict[str, Any]:
-    return {
-        "attempt": attempt.number,
-        "outcome": attempt.outcome,
-        "began_s": attempt.began_s,
-        "seconds": attempt.seconds,
-        "measured": attempt.measured,
-        **{k: attempt.details.get(k) for k in _FAILURE},
-        "output": attempt.details.get("output", []),
-        "trace": attempt.details.get("trace"),
     }

@@ -21,25 +21,34 @@ UNFINISHED = "unfinished"
 """The outcome of a task or phase without an end, if it may still run."""
 
 
+# A class has the fields of its JSON form, in their order (docs/report.md).
+
+
 @attrs.define(kw_only=True)
 class AttemptPast:
     """One attempt.
 
     Attributes:
-        number: 1 for the first attempt.
+        attempt: 1 for the first attempt.
         outcome: how it ended.
         began_s: seconds from the journal's first record to its beginning.
         seconds: how long it took.
         measured: whether ``seconds`` was measured by the writer.
-        details: kind, fault, message, hint, output and trace of a failure, if known.
+        kind: of its failure, as the fields below; None if unknown.
     """
 
-    number: int
+    attempt: int
     outcome: str = UNFINISHED
     began_s: float = 0.0
     seconds: float = 0.0
     measured: bool = False
-    details: Record = attrs.field(factory=dict)
+    kind: str | None = None
+    fault: str | None = None
+    message: str | None = None
+    hint: str | None = None
+    exit_code: int | None = None
+    output: list[str] = attrs.field(factory=list)
+    trace: str | None = None
 
     def cut_off(self, outcome: str, at: float) -> None:
         """Record that it has no end."""
@@ -73,21 +82,14 @@ class StopPast:
         signal: its name.
         sender: ``outside``, ``process``, ``kernel``, or empty if unknown.
         command: the sender's command line, if it is a process of the container and known.
+        origin: the sender, as text; empty if unknown.
     """
 
     at_s: float
     signal: str
-    sender: str = ""
-    command: str = ""
-
-    @property
-    def origin(self) -> str:
-        """The sender, as text; empty if unknown."""
-        return {
-            "outside": "from outside the container",
-            "kernel": "from the kernel",
-            "process": f"from {self.command or 'a process of the container'}",
-        }.get(self.sender, "")
+    sender: str
+    command: str
+    origin: str
 
 
 @attrs.define(kw_only=True)
@@ -100,11 +102,11 @@ class TaskPast:
         module: its module, if an attempt started.
         handler: whether it is an exit handler.
         outcome: how it ended.
-        of: the largest number of attempts, if known.
+        kind: of its failure, as the fields below; None if unknown.
         began_s: seconds from the journal's first record to its beginning.
         seconds: how long it took.
         measured: whether ``seconds`` was measured by the writer.
-        details: kind, fault, message and hint, if known.
+        of: the largest number of attempts, if known.
         attempts: its attempts.
         waits: the waits between them.
         settings: who added it (``layer``, ``where``), and what other layers set (``set``); None if
@@ -117,11 +119,16 @@ class TaskPast:
     module: str | None = None
     handler: bool = False
     outcome: str = UNFINISHED
-    of: int | None = None
+    kind: str | None = None
+    fault: str | None = None
+    message: str | None = None
+    hint: str | None = None
+    exit_code: int | None = None
+    trace: str | None = None
     began_s: float = 0.0
     seconds: float = 0.0
     measured: bool = False
-    details: Record = attrs.field(factory=dict)
+    of: int | None = None
     attempts: list[AttemptPast] = attrs.field(factory=list)
     waits: list[WaitPast] = attrs.field(factory=list)
     settings: Record | None = None
@@ -132,14 +139,9 @@ class TaskPast:
         """Whether it failed or has no end."""
         return self.outcome in ("failed", INTERRUPTED, UNFINISHED)
 
-    @property
-    def message(self) -> str:
-        """Its final message."""
-        return str(self.details.get("message", ""))
-
     def end_wait(self, at: float) -> None:
         """Shorten a wait that no attempt follows: a stop at ``at`` may have ended it early."""
-        if not self.waits or (self.attempts and self.attempts[-1].number > self.waits[-1].after):
+        if not self.waits or (self.attempts and self.attempts[-1].attempt > self.waits[-1].after):
             return
         wait = self.waits[-1]
         # If nothing follows the record of the wait, only its planned duration is known.
@@ -182,18 +184,18 @@ class PhasePast:
         began: seconds since the epoch, by the clock of its machine, if known.
         began_s: seconds from the journal's first record to its beginning.
         pairun: the version of pairun, if known.
-        tasks: in the order in which they began; exit handlers last.
-        command: the user's command, if it was started.
-        diagnosis: why the command failed, if diagnosed: ``class``, ``fault``, ``retry``,
-            ``confidence``, ``headline``, ``advice``, ``evidence``, ``time``.
-        stops: the stop signals that PID 1 received.
-        event: the event for which exit handlers ran, or None.
-        event_s: seconds from the journal's first record to their beginning.
         outcome: success, failure, signal, `INTERRUPTED` or `UNFINISHED`.
         exit_code: the phase's exit code, if it has ended.
         message: the reason for the outcome.
         seconds: how long it took.
         measured: whether ``seconds`` was measured by the writer.
+        handlers_for: the event for which exit handlers ran, or None.
+        handlers_began_s: seconds from the journal's first record to their beginning.
+        stops: the stop signals that PID 1 received.
+        tasks: in the order in which they began; exit handlers last.
+        command: the user's command, if it was started.
+        diagnosis: why the command failed, if diagnosed: ``class``, ``fault``, ``retry``,
+            ``confidence``, ``headline``, ``advice``, ``evidence``, ``time``.
     """
 
     name: str
@@ -201,17 +203,17 @@ class PhasePast:
     began: float | None = None
     began_s: float = 0.0
     pairun: str = ""
-    tasks: list[TaskPast] = attrs.field(factory=list)
-    command: CommandPast | None = None
-    diagnosis: Record | None = None
-    stops: list[StopPast] = attrs.field(factory=list)
-    event: str | None = None
-    event_s: float = 0.0
     outcome: str = UNFINISHED
     exit_code: int | None = None
     message: str = ""
     seconds: float = 0.0
     measured: bool = False
+    handlers_for: str | None = None
+    handlers_began_s: float | None = None
+    stops: list[StopPast] = attrs.field(factory=list)
+    tasks: list[TaskPast] = attrs.field(factory=list)
+    command: CommandPast | None = None
+    diagnosis: Record | None = None
 
     @property
     def title(self) -> str:
@@ -301,22 +303,13 @@ class InstancePast:
             self.outcome,
             self.by_pod,
             tuple(self.notes),
-            tuple(
-                (
-                    p.name,
-                    p.outcome,
-                    p.exit_code,
-                    p.command and p.command.exit_code,
-                    p.diagnosis and p.diagnosis["class"],
-                )
+            *(
+                (p.name, p.outcome, p.exit_code, p.command and p.command.exit_code,
+                 p.diagnosis and p.diagnosis["class"],
+                 *((t.id, t.outcome, t.kind, len(t.attempts) > 1) for t in p.tasks))
                 for p in self.phases
             ),
-            tuple(
-                (t.id, t.outcome, t.details.get("kind"), len(t.attempts) > 1)
-                for p in self.phases
-                for t in p.tasks
-            ),
-        )
+        )  # fmt: skip
 
 
 def alike(instances: Sequence[InstancePast]) -> list[list[InstancePast]]:

@@ -88,48 +88,47 @@ class _Builder:
     def _phase_begin(self, data: Record) -> None:
         phase = self._begin(data["phase"])
         phase.began = data.get("time")
-        phase.pairun = data.get("pairun", "")
+        _fill(phase, data, "pairun")
 
     def _phase_end(self, data: Record) -> None:
         if self._open is not None and self._open.name not in ("", data["phase"]):
             self.close(INTERRUPTED)
         phase = self._open or self._begin(data["phase"])
-        phase.name = data["phase"]
-        phase.outcome, phase.exit_code = data["outcome"], data["exit_code"]
-        phase.message = data.get("message", "")
-        phase.seconds, phase.measured = data["seconds"], True
+        phase.name, phase.measured = data["phase"], True
+        _fill(phase, data, "outcome", "exit_code", "message", "seconds")
         self.close(INTERRUPTED)
 
     def _handlers_begin(self, data: Record) -> None:
         # earlier tasks have ended; a killed process may not have recorded it
         self._cut_off(INTERRUPTED)
         phase = self._phase()
-        phase.event, phase.event_s = data["event"], self._at
+        phase.handlers_for, phase.handlers_began_s = data["event"], self._at
 
     def _command_begin(self, _data: Record) -> None:
         self._cut_off(INTERRUPTED)
         self._phase().command = CommandPast(began_s=self._at)
 
     def _command_end(self, data: Record) -> None:
-        phase, seconds = self._phase(), data["seconds"]
-        began_s = phase.command.began_s if phase.command else max(0.0, self._at - seconds)
-        phase.command = CommandPast(
-            exit_code=data["exit_code"], began_s=began_s, seconds=seconds, measured=True
-        )
+        phase = self._phase()
+        began_s = max(0.0, self._at - data["seconds"])
+        phase.command = phase.command or CommandPast(began_s=began_s)
+        phase.command.measured = True
+        _fill(phase.command, data, "exit_code", "seconds")
 
     def _diagnosis(self, data: Record) -> None:
-        names = ("class", "fault", "retry", "confidence", "headline", "advice", "evidence")
-        self._phase().diagnosis = {"time": data.get("time"), **{n: data.get(n) for n in names}}
+        self._phase().diagnosis = {name: data.get(name) for name in _DIAGNOSIS}
 
     def _stop(self, data: Record) -> None:
-        self._phase().stops.append(
-            StopPast(
-                at_s=self._at,
-                signal=data["signal"],
-                sender=data.get("sender", ""),
-                command=data.get("command", ""),
-            )
+        sender, command = data.get("sender", ""), data.get("command", "")
+        origin = {
+            "outside": "from outside the container",
+            "kernel": "from the kernel",
+            "process": f"from {command or 'a process of the container'}",
+        }.get(sender, "")
+        stop = StopPast(
+            at_s=self._at, signal=data["signal"], sender=sender, command=command, origin=origin
         )
+        self._phase().stops.append(stop)
 
     # --- a task ---
 
@@ -138,38 +137,34 @@ class _Builder:
         self._set_by[data["phase"], data["task"]] = settings
 
     def _task(self, data: Record) -> TaskPast:
-        phase = self._phase()
-        id_ = data["task"]
+        phase, id_ = self._phase(), data["task"]
         task = self._tasks.get(id_)
         if task is None:
             task = TaskPast(id=id_, began_s=self._at, span=(self._position, self._position))
             task.settings = self._set_by.get((phase.name, id_))
             self._tasks[id_] = task
             phase.tasks.append(task)
-        task.name = data.get("name", task.name)
-        task.handler = data.get("handler", task.handler)
-        task.of = data.get("of", task.of)
+        _fill(task, data, "name", "handler", "of")
         return task
 
     def _attempt_begin(self, data: Record) -> None:
         task = self._task(data)
-        task.module = data.get("module", task.module)
-        task.attempts.append(AttemptPast(number=data["attempt"], began_s=self._at))
+        _fill(task, data, "module")
+        task.attempts.append(AttemptPast(attempt=data["attempt"], began_s=self._at))
 
     def _attempt_end(self, data: Record) -> None:
         task = self._task(data)
-        attempt = next((a for a in reversed(task.attempts) if a.number == data["attempt"]), None)
+        attempt = next((a for a in reversed(task.attempts) if a.attempt == data["attempt"]), None)
         if attempt is None:
             began_s = max(0.0, self._at - data["seconds"])
-            attempt = AttemptPast(number=data["attempt"], began_s=began_s)
+            attempt = AttemptPast(attempt=data["attempt"], began_s=began_s)
             task.attempts.append(attempt)
-        attempt.outcome, attempt.seconds, attempt.measured = data["outcome"], data["seconds"], True
-        names = ("kind", "fault", "message", "hint", "output", "trace", "exit_code")
-        attempt.details = {k: data[k] for k in names if k in data}
+        attempt.measured = True
+        _fill(attempt, data, "outcome", "seconds", "output", *_FAILURE)
 
     def _wait(self, data: Record) -> None:
         task = self._task(data)
-        after = task.attempts[-1].number if task.attempts else 0
+        after = task.attempts[-1].attempt if task.attempts else 0
         because = data.get("because", "")
         task.waits.append(
             WaitPast(after=after, began_s=self._at, seconds=data["seconds"], because=because)
@@ -177,11 +172,23 @@ class _Builder:
 
     def _task_end(self, data: Record) -> None:
         task = self._task(data)
-        task.outcome, task.seconds, task.measured = data["outcome"], data["seconds"], True
+        task.measured = True
+        _fill(task, data, "outcome", "seconds", *_FAILURE)
         task.end_wait(self._at)
         # The end may be a task's only record; then it also gives the beginning.
         task.began_s = min(task.began_s, max(0.0, self._at - task.seconds))
-        names = ("kind", "fault", "message", "hint", "trace", "exit_code")
-        task.details = {k: data[k] for k in names if k in data}
         task.span = (task.span[0], self._position)
         del self._tasks[data["task"]]
+
+
+_FAILURE = ("kind", "fault", "message", "hint", "trace", "exit_code")
+_DIAGNOSIS = (
+    "time", "class", "fault", "retry", "confidence", "headline", "advice", "evidence",
+)  # fmt: skip
+
+
+def _fill(past: object, data: Record, *names: str) -> None:
+    """Take over the fields that a record has."""
+    for name in names:
+        if name in data:
+            setattr(past, name, data[name])

@@ -68,8 +68,8 @@ def first_failure(instances: Sequence[InstancePast]) -> FirstFailure | None:
     if phase.diagnosis is not None:
         cause, advice = (str(phase.diagnosis.get(k) or "") for k in ("headline", "advice"))
     elif task is not None:
-        cause = f"{task.id} failed: {task.message}"
-        advice = str(task.details.get("hint") or "")
+        cause = f"{task.id} failed: {task.message or ''}"
+        advice = task.hint or ""
     return FirstFailure(
         label=failures[first].label, cause=cause, advice=advice, diagnosis=phase.diagnosis,
         followed=what_followed(failures),

@@ -113,7 +113,7 @@ class JournalText:
         if phase.diagnosis is not None:
             self._diagnosis(phase.diagnosis)
         if handlers:
-            self.line(f"    exit handlers for {describe(phase.event or 'this outcome')}:")
+            self.line(f"    exit handlers for {describe(phase.handlers_for or 'this outcome')}:")
             self._tasks(handlers, widths)
         if not (tasks or handlers or phase.command):
             self.line("    no task has begun", "dim")
@@ -159,7 +159,7 @@ class JournalText:
             f"{id_:{widths[0]}}  {tried:>{widths[1]}}  {time:>{widths[2]}}"
         )
         room = self.style.width - 20 - sum(widths)
-        message = describe(task.message)
+        message = describe(task.message or "")
         beside = (
             "" if _is_notable(task) and task.failed else fit(message, room) if room > 20 else ""
         )
@@ -180,22 +180,25 @@ class JournalText:
             self._failure(task, last, indent)
 
     def _failure(self, task: TaskPast, last: AttemptPast | None, indent: str) -> None:
-        details = {**(last.details if last else {}), **task.details}
+        names = ("kind", "fault", "message", "hint", "exit_code", "trace")
+        details = {
+            name: getattr(last, name, None) if getattr(task, name) is None else getattr(task, name)
+            for name in names
+        }
         if not task.measured:
-            number = f"attempt {last.number}" if last else "its first attempt"
+            number = f"attempt {last.attempt}" if last else "its first attempt"
             self.wrapped(f"no end of it is recorded; last was {number}", indent)
-        fault = f"fault: {details['fault']}" if details.get("fault") else ""
+        fault = f"fault: {details['fault']}" if details["fault"] else ""
         kind = ", ".join(filter(None, (known_kind(details), fault)))
-        if details.get("message") or kind:
+        if details["message"] or kind:
             shown = f" [{kind}]" if kind else ""
-            self.wrapped(f"{details.get('message') or 'it failed'}{shown}", indent)
-        if details.get("hint"):
+            self.wrapped(f"{details['message'] or 'it failed'}{shown}", indent)
+        if details["hint"]:
             self.wrapped(f"help: {details['hint']}", indent)
-        lines = [x for x in (last.details.get("output") or () if last else ()) if x.strip()]
+        lines = [x for x in (last.output if last else ()) if x.strip()]
         for line in lines[-_MOST_LINES:]:
             self.line(f"{indent}| {fit(describe(line), self.style.width - 10)}", "dim")
-        trace = details.get("trace")
-        for line in trace.splitlines() if isinstance(trace, str) else ():
+        for line in (details["trace"] or "").splitlines():
             code = line.lstrip(" ")
             self.line(f"{indent}| {' ' * (len(line) - len(code))}{describe(code)}", "dim")
 

@@ -206,8 +206,8 @@ def excerpts(instances: Sequence[InstancePast]) -> list[dict[str, Any]]:
 
 def _of_tasks(phase: PhasePast) -> Iterator[tuple[str, list[str], list[int]]]:
     for task in phase.tasks:
-        output = task.attempts[-1].details.get("output") if task.attempts else None
-        lines = [str(line) for line in output or ()][-MAX_LINES:]
+        output = task.attempts[-1].output if task.attempts else ()
+        lines = [str(line) for line in output][-MAX_LINES:]
         if task.failed and lines:
             yield f"last {_counted(lines)} of {task.id}", lines, []
 
