@@ -14,10 +14,10 @@ from pairun.diagnose.gathering import Gathered, gather
 from pairun.diagnose.history import Attempt, RetryAdvice, attempt_of, retry_advice, with_retries
 from pairun.diagnose.incident import Incident, join
 from pairun.diagnose.logfiles import LogFile
-from pairun.diagnose.numberednames import rotated
 from pairun.diagnose.podreports import retries_of
 from pairun.diagnose.progress import Progress
 from pairun.diagnose.table import Table
+from pairun.diagnose.writers import rotated
 
 _MAX_EARLIER = 4
 _ENDS_WELL = 0.9

@@ -7,14 +7,14 @@ Sources for the shippers' keys: Fluent Bit's and Vector's Kubernetes filters, Fi
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from pairun.base.foreignjson import parse_record
-from pairun.diagnose.layouts import Column, Writers, with_names, writers_of
-from pairun.diagnose.numbered import NumberedLog, Runs
+from pairun.diagnose.layouts import Column, with_names, writers_of
+from pairun.diagnose.lines import Log
 
 _HEAD_BYTES = 1 << 16
 _MESSAGES = (
@@ -22,9 +22,7 @@ _MESSAGES = (
 )  # fmt: skip
 """The fields in which loggers, shippers and exports keep the text of a record."""
 
-_CRI = re.compile(
-    rb"(?m)^(\d{4}-\d\d-\d\dT\S+ (?:stdout|stderr)) P (.*)\n\d{4}-\d\d-\d\dT\S+ (?:stdout|stderr) ([FP]) "
-)
+_CRI = re.compile(rb"\d{4}-\d\d-\d\dT\S+ (?:stdout|stderr) (?P<flag>[FP]) (?P<text>.*)")
 _RAW = ("log", "textPayload", "line", "MESSAGE")
 """Fields with a line as the program printed it."""
 
@@ -37,8 +35,7 @@ _RANKS = ("rank", "global_rank", "process_index", "worker_id")
 _INNER = ("jsonPayload", "_source")
 """Where Google Cloud's logging and Elasticsearch keep a program's own fields."""
 
-_MAX_JUDGED = 500
-_MAX_DEPTH = 3
+_MAX_JUDGED, _MAX_DEPTH = 500, 3
 _EPOCH = re.compile(r"1\d{9}(?:\.\d+)?|1\d{12}|1\d{15}|1\d{18}")
 _MAX_EPOCH_S = 1e10
 _DOCKER = {"log", "stream", "time"}
@@ -49,105 +46,86 @@ _SECTION = re.compile(
 )
 _ENDING = re.compile(r"\.(?:log|txt|out|err|stdout|stderr)$")
 
+_Record = Mapping[str, Any]
 
-def decoded(log: NumberedLog) -> NumberedLog:
+
+def decoded(log: Log) -> Log:
     """A log as its program printed it; line numbers remain those of the file."""
     head = log.data[:_HEAD_BYTES].lstrip()
     if b"{" in head and _is_json_lines(head):
-        return with_names(_from_json(log))
+        return with_names(log.rewritten(_from_json(log)))
     if b" P " in head and _CRI.search(head):
-        return _whole_lines(log)
-    return with_names(with_sections(log))
+        return log.rewritten(_whole_lines(log))
+    return with_names(_with_sections(log))
 
 
 def _is_json_lines(head: bytes) -> bool:
     lines = [line for line in head.split(b"\n")[:20] if line.strip()]
     objects = [parsed for line in lines[:-1] or lines if (parsed := _object(line)) is not None]
-    texts = sum(_message(each) is not None for each in objects)
+    texts = sum(_text(each, _MESSAGES) != "" for each in objects)
     return bool(objects) and 2 * len(objects) >= len(lines) - 1 and 2 * texts >= len(objects)
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
+def _object(line: bytes) -> _Record | None:
+    """The record on a line, with the fields of the object inside in which a shipper puts a program's own."""
     if not line.startswith(b"{") or (parsed := parse_record(line)) is None:
         return None
-    if _message(parsed) is not None:
-        return {**_inner(parsed, _INNER), **parsed}
-    return {**parsed, **_inner(parsed, parsed)}
+    keys = _INNER if _text(parsed, _MESSAGES) else tuple(parsed)
+    objects = [parsed[key] for key in keys if isinstance(parsed.get(key), dict)]
+    inner: _Record = next((each for each in objects if _text(each, _MESSAGES)), {})
+    return {**inner, **parsed} if keys is _INNER else {**parsed, **inner}
 
 
-def _inner(record: Mapping[str, Any], keys: Iterable[str]) -> Mapping[str, Any]:
-    """The first object under some keys that has a text, as shippers put a program's own fields."""
-    objects = (record[key] for key in keys if isinstance(record.get(key), dict))
-    return next((each for each in objects if _message(each) is not None), {})
+def _text(record: _Record, keys: Iterable[str]) -> str:
+    """The first text under some keys; empty if there is none."""
+    return next((str(record[key]) for key in keys if isinstance(record.get(key), str)), "")
 
 
-def _message(record: Mapping[str, Any]) -> str | None:
-    return next((str(record[key]) for key in _MESSAGES if isinstance(record.get(key), str)), None)
-
-
-def _from_json(log: NumberedLog) -> NumberedLog:
-    lines: list[bytes] = []
-    runs = Runs()
-    number_of = _numbers(log)
-    writer = _Writer.in_log(log)
-    open_line = False
-    for index, raw in enumerate(log.data.split(b"\n")):
+def _from_json(log: Log) -> Iterator[tuple[int, bytes]]:
+    prefix_of = _prefixes(log)
+    open_at, open_text = 0, ""
+    for number, raw in zip(log.numbers(), log.data.split(b"\n"), strict=True):
         record = _object(raw)
-        text = None if record is None else _message(record)
-        if record is None or text is None:
-            lines.append(raw)
-            runs.add(number_of(index))
-            continue
-        if "log" in record and open_line:
+        text = "" if record is None else _text(record, _MESSAGES)
+        if record is None or not text:
+            yield number, raw
+        elif record.keys() == _DOCKER and not text.endswith("\n"):
             # Docker cuts lines at 16 KiB; a piece without a newline continues in the next record
-            lines[-1] += text.rstrip("\n").encode("utf-8", "replace")
-            open_line = not text.endswith("\n")
-            continue
-        open_line = record.keys() == _DOCKER and not text.endswith("\n")
-        shown = _shown(record, text, writer).encode("utf-8", "replace").split(b"\n")
-        lines += shown
-        runs.repeat(number_of(index), len(shown))
-    return NumberedLog(b"\n".join(lines), log.name, runs.runs, log)
+            open_at, open_text = open_at or number, open_text + text
+        else:
+            at, text = open_at or number, open_text + text
+            open_at, open_text = 0, ""
+            for line in _shown(record, text, prefix_of(record)):
+                yield at, line.encode("utf-8", "replace")
+    if open_text:
+        yield open_at, open_text.encode("utf-8", "replace")
 
 
-class _Writer(NamedTuple):
-    """The fields of records that name their writers; see `pairun.diagnose.layouts.writers_of`.
+def _prefixes(log: Log) -> Callable[[_Record], str]:
+    """A function that returns what stands before a record's text; empty if it names no writer."""
+    lines = log.data.split(b"\n")[:_MAX_JUDGED]
+    records = [record for raw in lines if (record := _object(raw)) is not None]
+    if any(map(_pod, records)):
+        return lambda record: f"[pod/{pod}] " if (pod := _pod(record)) else ""
+    values: dict[tuple[str, ...], dict[int, str]] = defaultdict(dict)
+    for n, record in enumerate(records):
+        for path, value in _fields(record, ()):
+            values[path][n] = value
+    paths = list(values)
+    columns = {Column(n, path[-1]): values[path] for n, path in enumerate(paths)}
+    writers = writers_of(columns, len(records))
+    if writers is None:
+        return lambda _: ""
 
-    Attributes:
-        paths: of each field, the keys that lead to it.
-        writers: which of the fields name the writers; None if none do.
-    """
+    def prefix_of(record: _Record) -> str:
+        own = dict(_fields(record, ()))
+        name = tuple(own.get(paths[column.place], "") for column in writers.columns)
+        return writers.prefixes.get(name, b"").decode()
 
-    paths: Sequence[tuple[str, ...]] = ()
-    writers: Writers | None = None
-
-    @classmethod
-    def in_log(cls, log: NumberedLog) -> _Writer:
-        """The fields of a log's records."""
-        lines = log.data.split(b"\n")
-        records = [r for raw in lines[:_MAX_JUDGED] if (r := _object(raw)) is not None]
-        if any(_pod(record) for record in records):
-            return cls()
-        values: dict[tuple[str, ...], dict[int, str]] = {}
-        for n, record in enumerate(records):
-            for path, value in _texts(record, ()):
-                values.setdefault(path, {})[n] = value
-        paths = list(values)
-        columns = {Column(n, path[-1]): values[path] for n, path in enumerate(paths)}
-        return cls(paths, writers_of(columns, len(records)))
-
-    def prefix(self, record: Mapping[str, Any]) -> str:
-        """What stands before a record's text; empty if it names no writer."""
-        if self.writers is None:
-            return ""
-        values = dict(_texts(record, ()))
-        name = tuple(values.get(self.paths[c.place], "") for c in self.writers.columns)
-        return self.writers.prefixes.get(name, b"").decode()
+    return prefix_of
 
 
-def _texts(
-    record: Mapping[str, Any], above: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], str]]:
+def _fields(record: _Record, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     """The short texts and numbers in a record, each with the keys that lead to it."""
     for key, value in record.items():
         if isinstance(value, int) and not isinstance(value, bool):
@@ -156,63 +134,51 @@ def _texts(
             for n, part in enumerate(value.split("/")):
                 yield (*above, key, str(n)) if "/" in value else (*above, key), part
         elif isinstance(value, dict) and len(above) < _MAX_DEPTH:
-            yield from _texts(value, (*above, key))
+            yield from _fields(value, (*above, key))
 
 
-def _shown(record: Mapping[str, Any], text: str, writer: _Writer) -> str:
-    """Format a record as a logger prints it: time, level, message, then the traceback."""
-    time = _time(record)
-    level = next((str(record[k]) for k in _LEVELS if isinstance(record.get(k), str)), "")
+def _shown(record: _Record, text: str, prefix: str) -> Iterator[str]:
+    """A record as a logger prints it: time, level, message, then the traceback."""
+    level = _text(record, _LEVELS).upper()
     if any(record.get(key) == text for key in _RAW):
         level = ""  # that of the stream; the line shows the program's own
     rank = next((f"[rank{record[k]}]: " for k in _RANKS if isinstance(record.get(k), int)), "")
-    if pod := _pod(record):
-        rank = f"[pod/{pod}] {rank}"
-    rank = writer.prefix(record) or rank
+    prefix += "" if "rank" in prefix else rank
     traces = [str(record[k]) for k in _TRACES if isinstance(record.get(k), str)]
     if record.get("event") == text and "\n" not in text:
-        text = " ".join([text, *_fields(record)])
-    lines = [line for part in (text.rstrip("\n"), *traces) for line in part.split("\n")]
-    first = " ".join(filter(None, (_clock(time), level.upper(), lines[0])))
-    return "\n".join([rank + first, *(rank + line for line in lines[1:])])
+        # structlog prints the other values after the name of an event
+        known = ("event", *_TIMES, *_LEVELS, *_TRACES)
+        rest = ((k, v) for k, v in record.items() if k not in known)
+        text = " ".join([text, *(f"{k}={v}" for k, v in rest if isinstance(v, str | int | float))])
+    first, *others = [line for part in (text.rstrip("\n"), *traces) for line in part.split("\n")]
+    yield prefix + " ".join(filter(None, (_clock(record), level, first)))
+    yield from (prefix + line for line in others)
 
 
-def _time(record: Mapping[str, Any]) -> str:
-    """The time of a record as it has it; empty if it has none."""
-    return next(
-        (str(record[k]) for k in _TIMES if isinstance(record.get(k), str | int | float)), ""
-    )
-
-
-def _fields(record: Mapping[str, Any]) -> Iterator[str]:
-    """The values that structlog prints after the name of an event."""
-    for key, value in record.items():
-        if key not in ("event", *_TIMES, *_LEVELS, *_TRACES) and isinstance(
-            value, str | int | float
-        ):
-            yield f"{key}={value}"
-
-
-def _pod(record: Mapping[str, Any]) -> str:
+def _pod(record: _Record) -> str:
     """The Pod and container that wrote a shipped record, joined by ``/``; empty if unknown."""
     for key in ("kubernetes", "resource", "labels"):
         labels = record.get(key)
-        if isinstance(labels, dict) and isinstance(labels.get("labels"), dict):
-            labels = {**labels["labels"], **labels}
         if not isinstance(labels, dict):
             continue
-        names = []
-        for part in ("pod", "container"):
-            name = labels.get(f"{part}_name", labels.get(part))
-            name = name.get("name") if isinstance(name, dict) else name
-            names.append(name if isinstance(name, str) and _NAME.fullmatch(name) else "")
-        if names[0]:
-            return f"{names[0]}/{names[1] or 'main'}"
+        if isinstance(labels.get("labels"), dict):
+            labels = {**labels["labels"], **labels}
+        pod, container = (_name_of(labels, part) for part in ("pod", "container"))
+        if pod:
+            return f"{pod}/{container or 'main'}"
     return ""
 
 
-def _clock(time: str) -> str:
-    """A time with its date, also for a number since 1970 in s, ms, us or ns; else nothing."""
+def _name_of(labels: _Record, part: str) -> str:
+    name = labels.get(f"{part}_name", labels.get(part))
+    name = name.get("name") if isinstance(name, dict) else name
+    return name if isinstance(name, str) and _NAME.fullmatch(name) else ""
+
+
+def _clock(record: _Record) -> str:
+    """The time of a record with its date, also for a number since 1970 in s, ms, us or ns; else nothing."""
+    times = (str(record[k]) for k in _TIMES if isinstance(record.get(k), str | int | float))
+    time = next(times, "")
     if re.match(r"\d{4}-", time):
         return time
     if not _EPOCH.fullmatch(time):
@@ -223,31 +189,28 @@ def _clock(time: str) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
-def _whole_lines(log: NumberedLog) -> NumberedLog:
-    """Join the lines that CRI split (flag ``P``); a joined line keeps its first part's number."""
-    lines: list[bytes] = []
-    runs = Runs()
-    number_of = _numbers(log)
-    partial = False
-    for index, raw in enumerate(log.data.split(b"\n")):
-        words = raw.split(b" ", 3)
-        is_cri = len(words) == 4 and words[1] in (b"stdout", b"stderr") and words[2] in (b"F", b"P")
-        if partial and is_cri:
-            lines[-1] += words[3]
-        else:
-            lines.append(raw)
-            runs.add(number_of(index))
-        partial = is_cri and words[2] == b"P"
-    return NumberedLog(b"\n".join(lines), log.name, runs.runs)
+def _whole_lines(log: Log) -> Iterator[tuple[int, bytes]]:
+    """The lines, with those joined that CRI split (flag ``P``); a joined line has its first part's number."""
+    begun: tuple[int, bytes] | None = None
+    for number, raw in zip(log.numbers(), log.data.split(b"\n"), strict=True):
+        part = _CRI.match(raw)
+        line = number, raw
+        if begun is not None and part is not None:
+            line = begun[0], begun[1] + part["text"]
+        elif begun is not None:
+            yield begun
+        begun = line if part is not None and part["flag"] == b"P" else None
+        if begun is None:
+            yield line
+    if begun is not None:
+        yield begun
 
 
-def with_sections(log: NumberedLog) -> NumberedLog:
+def _with_sections(log: Log) -> Log:
     """A log whose lines name the section in which they are; itself if it has no sections.
 
     ``tail`` and ``head`` print ``==> FILE <==``; dshbak and ``clush -b`` print the host between two rules.
     """
-    if b"==> " not in log.data and b"--------\n" not in log.data:
-        return log
     headers = [(match, _section_name(match)) for match in _SECTION.finditer(log.data)]
     shapes = Counter(re.sub(r"\d+", "#", name) for name in {name for _, name in headers})
     if len(shapes) != 1 or shapes.total() < 2:
@@ -256,29 +219,13 @@ def with_sections(log: NumberedLog) -> NumberedLog:
     ends = [match.start() for match, _ in headers[1:]] + [len(log.data)]
     for (match, name), end in zip(headers, ends, strict=True):
         prefix = b"[pod/%s/main] " % name.encode()
-        blank = b"\n" * match[0].count(b"\n")
-        text = log.data[match.end() : end]
-        lines = [prefix + line if line.strip() else line for line in text.split(b"\n")]
-        shown.append(blank + b"\n".join(lines))
-    return NumberedLog(b"".join(shown), log.name, log.runs, log)
+        lines = log.data[match.end() : end].split(b"\n")
+        shown += [b"\n" * match[0].count(b"\n")]
+        shown += [b"\n".join(prefix + line if line.strip() else line for line in lines)]
+    return Log(b"".join(shown), log.name, log.runs, log)
 
 
 def _section_name(match: re.Match[bytes]) -> str:
     """The name of a section's writer: of its host, or of its file without folder and ending."""
     name = (match["host"] or match["file"].rpartition(b"/")[2]).decode("ascii", "replace")
     return re.sub(r"[^\w.-]", "-", _ENDING.sub("", name))
-
-
-def _numbers(log: NumberedLog) -> Callable[[int], int]:
-    """A function from a line's index to its number in the file; call it in ascending order."""
-    runs = [*log.runs, (1 << 62, 0)]
-    at = 0
-
-    def number_of(index: int) -> int:
-        nonlocal at
-        while runs[at + 1][0] <= index:
-            at += 1
-        start, number = runs[at]
-        return number + index - start
-
-    return number_of

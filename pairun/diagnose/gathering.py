@@ -18,22 +18,19 @@ from pairun.diagnose.diagnosis import EMPTY, NO_TEXT, Evidence
 from pairun.diagnose.findings import findings_in
 from pairun.diagnose.flightrecorder import is_dump, read_dump
 from pairun.diagnose.history import Attempt, attempt_of
+from pairun.diagnose.layouts import split
 from pairun.diagnose.lines import Log
 from pairun.diagnose.logfiles import LogFile
-from pairun.diagnose.numbered import NumberedLog
-from pairun.diagnose.numberednames import ranks_by_name
 from pairun.diagnose.ownreports import diagnosis_of_task
 from pairun.diagnose.podfindings import with_objects
 from pairun.diagnose.podjournal import PodJournal, journal_of
-from pairun.diagnose.prefixes import split
 from pairun.diagnose.progress import progress_in
 from pairun.diagnose.reading import ArchiveError, read_file
-from pairun.diagnose.roles import with_ranks
 from pairun.diagnose.table import SearchLimit, Table
 from pairun.diagnose.undecided import what_is_no_text
 from pairun.diagnose.weighing import diagnose
 from pairun.diagnose.writerlog import Finding, finding_of
-from pairun.diagnose.writers import writer_of
+from pairun.diagnose.writers import in_job, ranks_by_name, writer_of
 from pairun.volume.progressfile import NAME as NOTED
 from pairun.volume.progressfile import NotedProgress, parse_progress
 
@@ -94,7 +91,7 @@ def gather(
         results = [task.read(file) for file in files]
     else:
         results = _in_pool(task, files, processes)
-    findings = tuple(with_ranks([f for r in results for f in r.findings]))
+    findings = _in_job([f for r in results for f in r.findings])
     objects = tuple(o for r in results for o in r.objects)
     return Gathered(
         findings=tuple(with_objects(findings, objects, table, deadline_s)),
@@ -106,6 +103,15 @@ def gather(
         unread=(*(u for r in results for u in r.unread), *_empty(findings)),
         failed=tuple(f for r in results for f in r.failed),
     )
+
+
+def _in_job(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings with the ranks of their writers in the job."""
+    reported = [
+        {t.rank for t in f.testimonies if t.by_launcher and t.rank is not None} for f in findings
+    ]
+    writers = in_job([(f.writer, f.file) for f in findings], reported)
+    return tuple(f._replace(writer=w) for f, w in zip(findings, writers, strict=True))
 
 
 def _empty(findings: Sequence[Finding]) -> list[str]:
@@ -159,7 +165,7 @@ class _Task:
             return Gathered(objects=objects)
         journal = journal_of(file.path)
         is_journal = journal is not None and os.path.basename(file.path) == JOURNAL
-        log = NumberedLog(b"", file.name, []) if is_journal else decoded(reading.log)
+        log = Log(b"", file.name, []) if is_journal else decoded(reading.log)
         writer = writer_of(file.within, log, self._ranks.get(file.within))
         if not self._is_alone and not is_journal and what_is_no_text([log]) == NO_TEXT:
             unread = (*unread, f"{file.name}: {NO_TEXT}")
@@ -203,12 +209,12 @@ class _Task:
             return finding
         return finding._replace(diagnosis=recorded)
 
-    def _last_attempt(self, log: NumberedLog) -> NumberedLog:
+    def _last_attempt(self, log: Log) -> Log:
         """The last attempt in a log."""
         limit = SearchLimit.after(self._deadline_s, time.process_time)
         return log.since(findings_in(log, self._table, limit, failed=False).attempts[-1].start)
 
-    def _earlier(self, log: NumberedLog) -> tuple[Attempt, ...]:
+    def _earlier(self, log: Log) -> tuple[Attempt, ...]:
         """The attempts in a log before its last one."""
         limit = SearchLimit.after(self._deadline_s, time.process_time)
         segments = findings_in(log, self._table, limit, failed=False).attempts[:-1]

@@ -1,8 +1,8 @@
-"""Recognises who wrote each line of a shared log, whatever tool or logger put the name there.
+"""Recognises who wrote each line of a shared log, whatever tool or logger put the name there, and splits it.
 
-One rule serves all tools and loggers: of the first words of a line, without times and levels, the one
-whose values come back and differ only in numbers names the writer. Such lines get the form of
-``kubectl logs --prefix`` or of torchrun, which `pairun.diagnose.prefixes` splits.
+The prefixes of launchers are a table. One rule serves all other layouts: of the first words of a line,
+without times and levels, the one whose values come back and differ only in numbers names the writer.
+Such lines get the form of ``kubectl logs --prefix`` or of torchrun, which the table has.
 
 The lines of a traceback have no name of a logger. They belong to the line before them if a logger
 printed them with it, as an error; after any other line, nothing says whose they are.
@@ -10,24 +10,24 @@ printed them with it, as an error; after any other line, nothing says whose they
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
-from pairun.diagnose.numbered import NumberedLog
+from pairun.diagnose.lines import Log, parse
+from pairun.diagnose.writers import Writer, own_rank
 
-_SAMPLE_BYTES, _BLOCKS, _BLOCK_LINES = 1 << 16, 5, 100
-_HEAD_BYTES = 200
-_MAX_WORDS = 4
-_MIN_LINES = 4
+_SAMPLE_BYTES, _SAMPLE_LINES = 1 << 18, 3000
+_BLOCKS, _BLOCK_LINES = 5, 100
+_HEAD_BYTES, _LINE_BYTES = 200, 600
+_MAX_WORDS, _MIN_LINES = 4, 4
 _ALL, _MOST, _SHARE, _SHARE_OF_KEYS = 0.97, 0.9, 0.8, 0.6
 """The share of lines with a tool's names; with a clear name; with any name; with a key such as ``rank``."""
 
 _MAX_NAMES, _MAX_SHAPES = 4096, 3
-_COVERAGE = 0.25
-"""The least part of a log through which the middle one of the writers writes."""
 
 _KEYS = (
     rb"(?:global|local|world|process|node)?[_-]?(?:rank|worker|process|proc|replica|trainer|task|host|node|machine|member|peer"
@@ -67,19 +67,34 @@ _CONTINUED = re.compile(
 )
 """A line that follows from the one before it, without a name: of a traceback, or indented."""
 
-_KNOWN = re.compile(
-    rb"\((?:[\w.<>=/-]+ )+pid=\d|\[pod/|\[?[Rr]ank:? ?\d+\]?:|\[[a-z]{2,12}\d+\]:|\[\d+,\d+\]<std\w+>:"
-    rb"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ \S+\[\d+\]: "
-)
-"""Layouts that `pairun.diagnose.prefixes` reads itself."""
-
-_PDSH = re.compile(
-    rb"(?m)^pdsh@[\w.-]{1,60}: ([\w.-]{1,60}): |\bpdsh [^\n]{0,80}?-w ([\w.,-]{0,4000}\w)"
-)
-"""How pdsh reports the end of the ssh to a host, and is started."""
-
 _ERRORS = frozenset((b"E", b"ERR", b"ERROR", b"CRIT", b"CRITICAL", b"FATAL", b"SEVERE", b"F"))
 _AFTER = re.compile(rb"[\])>}\"':=,;]*(?:[ \t]*(?:\||\xe2\x80\xba|[\])>}]+:?|[:-](?= )))*[ \t]?")
+
+_PREFIXES = (
+    re.compile(r"\[?[Rr]ank:? ?(?P<rank>\d+)\]?: ?"),  # torchrun: [rank3]:
+    re.compile(r"\[(?:\d+,)?(?P<rank>\d+)\]<std(?:out|err)>: ?"),  # mpirun --tag-output
+    re.compile(
+        r"\((?:[\w.<>-]+ )?(?:[\w./<>=-]+ )*?(?:rank=(?P<rank>\d+)|pid=(?P<pid>\d+))[^()]{0,60}\) ?"
+    ),
+    re.compile(r"\[[a-z]{2,12}(?P<local>\d+)\]:"),  # torchrun --tee: [default3]:
+    re.compile(r"(?P<label>\d{1,5}): "),  # srun --label
+    re.compile(r"\[(?:\d+,)?(?P<label>\d+)\]: ?"),
+    re.compile(r"\[pod/(?P<pod>[\w.-]+)/[\w.-]+\] "),  # kubectl logs --prefix
+    re.compile(r"\[(?P<pod>(?:[a-z][a-z0-9.]{0,40}-){1,4}\d{1,5})\] "),
+    # pairun's live view; docker compose, which appends the number of a service's container
+    re.compile(r"(?P<pod>[\w.-]{1,60}?-\d+)(?:-1)? +\| "),
+    re.compile(r"pdsh@[\w.-]{1,60}: (?P<pod>[\w.-]{1,60}): "),  # pdsh: how a host's ssh ended
+)
+_INNER = _PREFIXES[:3]
+"""Prefixes of ranks and processes, which may follow that of a Pod."""
+
+_JOURNAL = re.compile(
+    rb"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<host>[\w.-]{1,64}) [\w./-]{1,64}\[\d+\]: "
+)
+_BARE = "?"
+"""The host of a writer whose prefix is a bare number."""
+
+_NOBODY = Writer(None, "lines without a rank", launcher=True)
 
 
 class Column(NamedTuple):
@@ -94,16 +109,16 @@ class Column(NamedTuple):
     key: str = ""
 
 
-class _Word(NamedTuple):
-    column: Column
-    value: str
-    end: int
-
-
 class _Head(NamedTuple):
-    words: Sequence[_Word]
+    """The first words of a line: by column with their ends, its times and levels, and its level."""
+
+    words: Mapping[Column, tuple[str, int]]
     marks: Sequence[tuple[int, int]]
     level: bytes
+
+    def at(self, place: int) -> str:
+        """The word at a place; empty if there is none."""
+        return next((word for column, (word, _) in self.words.items() if column.place == place), "")
 
 
 class Writers(NamedTuple):
@@ -132,20 +147,20 @@ def writers_of(columns: Mapping[Column, Mapping[int, str]], lines: int) -> Write
             known[column] = {n: value for n, value in values.items() if value in names}
     if not known:
         return None
-    best = max(
-        known,
-        key=lambda c: (len(known[c]) >= _MOST * lines, bool(_RANK.fullmatch(c.key)), -c.place),
-    )
+
+    def clear(column: Column) -> tuple[bool, bool, int]:
+        is_rank = bool(_RANK.fullmatch(column.key))
+        return len(known[column]) >= _MOST * lines, is_rank, -column.place
+
+    best = max(known, key=clear)
     chosen: tuple[Column, ...] = (best,)
     if not _RANK.fullmatch(best.key):
         both = ((a, b) for a in known for b in known if a.place < b.place and best in (a, b))
         chosen = next((pair for pair in both if _is_grid(known[pair[0]], known[pair[1]])), chosen)
-    ids = {
-        tuple(known[column][n] for column in chosen)
-        for n in known[best]
-        if all(n in known[column] for column in chosen)
-    }
-    return Writers(chosen, _prefixes(chosen, ids))
+    shared = set.intersection(*(set(known[column]) for column in chosen))
+    return Writers(
+        chosen, _added(chosen, {tuple(known[column][n] for column in chosen) for n in shared})
+    )
 
 
 def _names(key: str, values: Sequence[str]) -> frozenset[str]:
@@ -155,24 +170,21 @@ def _names(key: str, values: Sequence[str]) -> frozenset[str]:
     for value in values:
         shapes[_NUMBERS.sub("#", _RANDOM.sub("?", value))].add(value)
     counts = Counter(values)
-    series = {name for each in shapes.values() if len(each) > 1 for name in each}
-    names = {name for name in series if is_sure or counts[name] > 1}
+    series = {shape: names for shape, names in shapes.items() if len(names) > 1}
+    names = {n for each in series.values() for n in each if is_sure or counts[n] > 1}
     kept = [value for value in values if value in names]
-    spans: dict[str, list[int]] = {}
-    for n, value in enumerate(kept):
-        spans.setdefault(value, [n, n])[1] = n
-    lengths = sorted(last - first for first, last in spans.values())
-    runs = 1 + sum(a != b for a, b in pairwise(kept))
+    runs = sum(1 for _ in itertools.groupby(kept))
     numbers = [int(name) for name in names if name.isdigit()]
+    is_counter = any(
+        _COUNTED.search(n[: m.start()]) for n in names for m in _NUMBERS.finditer(n)
+    ) or _COUNTED.search(key)
     if (
-        not 1 < len(names) <= _MAX_NAMES
-        or len({_NUMBERS.sub("#", _RANDOM.sub("?", name)) for name in names}) > _MAX_SHAPES
+        is_counter
+        or not 1 < len(names) <= _MAX_NAMES
+        or len(series) > _MAX_SHAPES
         or len(kept) < _SHARE * len(values)
         or (not is_sure and runs < 2 * len(names))
-        or (not is_sure and lengths[len(lengths) // 2] < _COVERAGE * len(kept))
         or (numbers and (max(numbers) > 2 * len(numbers) or min(numbers) > 1))
-        or _COUNTED.search(key)
-        or any(_COUNTED.search(n[: m.start()]) for n in names for m in _NUMBERS.finditer(n))
     ):
         return frozenset()
     return frozenset(names)
@@ -187,113 +199,88 @@ def _is_grid(nodes: Mapping[int, str], locals_: Mapping[int, str]) -> bool:
     return 2 * len(pairs) > sizes[0] * sizes[1] and len(pairs) > max(sizes)
 
 
-def _prefixes(
+def _added(
     columns: Sequence[Column], values: Iterable[tuple[str, ...]]
 ) -> Mapping[tuple[str, ...], bytes]:
-    """What the lines of each writer get, in a form that `pairun.diagnose.prefixes` knows."""
+    """What the lines of each writer get, in a form that `_PREFIXES` has."""
+    if len(columns) == 1:
+        return {value: _prefix(columns[0].key, *value) for value in values}
     known = sorted(values, key=lambda v: [int(n) for each in v for n in _NUMBERS.findall(each)])
-    if len(columns) == 2:
-        ranks = [int(_NUMBERS.findall(local)[-1]) for _, local in known]
-        # hosts have their ranks one after the other; numbers that no two hosts share are ranks already
-        if len(set(ranks)) < len(ranks):
-            size, hosts = max(ranks) + 1, list(dict.fromkeys(host for host, _ in known))
-            ranks = [
-                hosts.index(host) * size + rank
-                for (host, _), rank in zip(known, ranks, strict=True)
-            ]
-        return {value: b"[rank%d]: " % rank for value, rank in zip(known, ranks, strict=True)}
-    key = columns[0].key
-    names = [name for (name,) in known]
-    # docker compose calls the one container of the service worker-3 worker-3-1
-    if len({name.rpartition("-")[2] for name in names}) == 1:
-        shorter = [name.rpartition("-")[0] for name in names]
-        names = shorter if all(name[-1:].isdigit() for name in shorter) else names
-    return {value: _prefix(key, name) for value, name in zip(known, names, strict=True)}
+    ranks = [int(_NUMBERS.findall(local)[-1]) for _, local in known]
+    # hosts have their ranks one after the other; numbers that no two hosts share are ranks already
+    if len(set(ranks)) < len(ranks):
+        size, hosts = max(ranks) + 1, list(dict.fromkeys(host for host, _ in known))
+        pairs = zip(known, ranks, strict=True)
+        ranks = [hosts.index(host) * size + rank for (host, _), rank in pairs]
+    return {value: b"[rank%d]: " % rank for value, rank in zip(known, ranks, strict=True)}
 
 
 def _prefix(key: str, name: str) -> bytes:
     ranked = _RANKED.fullmatch(name)
-    if name.isdigit() and not _HOST.fullmatch(key):
-        return b"[rank%d]: " % int(name)
-    if ranked:
-        return b"[rank%d]: " % int(ranked[1])
+    if ranked or (name.isdigit() and not _HOST.fullmatch(key)):
+        return b"[rank%d]: " % int(ranked[1] if ranked else name)
     name = f"{key}-{name}" if name.isdigit() else name
     return b"[pod/%s/main] " % re.sub(r"[^\w.-]", "-", name).encode()
 
 
-def with_names(log: NumberedLog) -> NumberedLog:
+def with_names(log: Log) -> Log:
     """A log whose lines name their writers in a form that is known; itself if they do not."""
     sample = _sample(log.data)
-    if len(sample) < _MIN_LINES or sum(map(bool, map(_KNOWN.match, sample))) * 2 > len(sample):
+    known = sum(_prefix_of(line, frozenset()) is not None for line in sample)
+    if len(sample) < _MIN_LINES or 2 * known > len(sample):
         return log
-    heads = {n: _head(line) for n, line in enumerate(sample) if not _CONTINUED.match(line)}
-    columns: dict[Column, dict[int, str]] = {}
-    for n, head in heads.items():
-        for word in head.words:
-            columns.setdefault(word.column, {})[n] = word.value
+    heads = [_head(line) for line in sample if not _CONTINUED.match(line)]
+    columns: dict[Column, dict[int, str]] = defaultdict(dict)
+    for n, head in enumerate(heads):
+        for column, (value, _) in head.words.items():
+            columns[column][n] = value
     writers = writers_of(dict(sorted(columns.items())), len(heads))
     if writers is None:
-        return _with_hosts(log)
+        return log
     last = max(column.place for column in writers.columns)
     having = [h for line in sample if _values(h := _head(line), writers) in writers.prefixes]
     is_tool = len(having) >= _ALL * len(sample)
-    after = last
-    while is_tool and after < last + 2 and after < _MAX_WORDS - 1:
-        common = Counter(
-            next((w.value for w in h.words if w.column.place == after + 1), "") for h in having
-        )
-        if len(common) > 2 or "" in common:
-            break
-        after += 1
-    return _rewritten(log, writers, after if is_tool else None)
+    while (
+        is_tool
+        and len({h.at(last + 1) for h in having} - {""}) in (1, 2)
+        and all(h.at(last + 1) for h in having)
+    ):
+        last += 1  # such as the name of the container after that of its Pod
+    renamed = _renamed(log, writers, last if is_tool else None)
+    return log.rewritten(zip(log.numbers(), renamed, strict=True))
 
 
-def _with_hosts(log: NumberedLog) -> NumberedLog:
-    """A log with the hosts that pdsh itself names, of which each may write one line only."""
-    hosts = {each for match in _PDSH.findall(log.data) for each in b"".join(match).split(b",")}
-    if b"pdsh@" not in log.data:
-        return log
-    names = b"|".join(map(re.escape, sorted(hosts, key=len, reverse=True)))
-    data = re.sub(rb"(?m)^(%s): ?" % names, rb"[pod/\1/main] ", log.data)
-    return NumberedLog(data, log.name, log.runs, log)
-
-
-def _rewritten(log: NumberedLog, writers: Writers, after: int | None) -> NumberedLog:
-    """A log with the names in front of its lines.
+def _renamed(log: Log, writers: Writers, last: int | None) -> Iterator[bytes]:
+    """The lines with the names in front.
 
     Args:
         log: the log.
         writers: the columns that name them.
-        after: the place of the last word that a tool put before each line; None for a logger's.
+        last: the place of the last word that a tool put before each line, which is cut off; None for
+            a logger's.
     """
-    shown: list[bytes] = []
     before, prefix = b"", b""
     for line in log.data.split(b"\n"):
         head = _head(line)
         if (own := writers.prefixes.get(_values(head, writers))) is not None:
             before, prefix = line, own
-            rest = line if after is None else _without_name(line, head, after)
-            shown.append(prefix + rest)
+            yield prefix + (line if last is None else _without_name(line, head, last))
         elif is_continued(line, before):
-            shown.append(prefix + line)
+            yield prefix + line
         else:
-            shown.append(line)
+            yield line
             before = before if not line.strip() else b""
-    return NumberedLog(b"\n".join(shown), log.name, log.runs, log)
 
 
 def _values(head: _Head, writers: Writers) -> tuple[str, ...]:
-    words = {word.column: word.value for word in head.words}
-    return tuple(words.get(column, "") for column in writers.columns)
+    return tuple(head.words.get(column, ("", 0))[0] for column in writers.columns)
 
 
-def _without_name(line: bytes, head: _Head, after: int) -> bytes:
-    """A line without what a tool put before it, but for its time."""
-    end = max(word.end for word in head.words if word.column.place <= after)
-    marks = b" ".join(line[a:b] for a, b in head.marks if b <= end)
+def _without_name(line: bytes, head: _Head, last: int) -> bytes:
+    end = max(end for column, (_, end) in head.words.items() if column.place <= last)
+    marks = [line[a:b] for a, b in head.marks if b <= end]
     skipped = _AFTER.match(line, end)
-    text = line[skipped.end() if skipped else end :]
-    return marks + b" " + text if marks else text
+    return b" ".join([*marks, line[skipped.end() if skipped else end :]])
 
 
 def is_continued(line: bytes, before: bytes) -> bool:
@@ -310,7 +297,7 @@ def is_continued(line: bytes, before: bytes) -> bool:
 
 def _head(line: bytes) -> _Head:
     """The first words of a line that may name its writer, before the program's own text."""
-    words: list[_Word] = []
+    words: dict[Column, tuple[str, int]] = {}
     marks: list[tuple[int, int]] = []
     level = b""
     for match in _WORD.finditer(line, 0, _HEAD_BYTES):
@@ -327,19 +314,136 @@ def _head(line: bytes) -> _Head:
         is_prose = not key and value.isalpha() and line[end : end + 1] in (b" ", b",", b"")
         is_text = bool(level) and not is_closed and not _RANKED.fullmatch(value)
         if value and not is_text:
-            words.append(_Word(Column(len(words), key), value, end))
+            words[Column(len(words), key)] = (value, end)
         if len(words) == _MAX_WORDS or (is_prose and not is_closed):
             break
     return _Head(words, marks, level)
 
 
 def _sample(data: bytes) -> list[bytes]:
-    pieces = [data]
-    if len(data) > 2 * _SAMPLE_BYTES:
-        pieces = [data[:_SAMPLE_BYTES], data[-_SAMPLE_BYTES:]]
-    lines = [line for piece in pieces for line in piece.split(b"\n") if line.strip()]
+    """Blocks of lines that are not empty, from all over the log."""
+    lines = list(itertools.chain(*_ends(data)))
     if len(lines) <= _BLOCKS * _BLOCK_LINES:
         return lines
-    # lines that follow each other: those of ranks may alternate in a fixed order
-    gap = (len(lines) - _BLOCK_LINES) // (_BLOCKS - 1)
-    return [line for n in range(_BLOCKS) for line in lines[n * gap : n * gap + _BLOCK_LINES]]
+    step = (len(lines) - _BLOCK_LINES) // (_BLOCKS - 1)
+    return [each for n in range(_BLOCKS) for each in lines[n * step : n * step + _BLOCK_LINES]]
+
+
+def _ends(data: bytes) -> list[list[bytes]]:
+    """The first and the last lines of a log that are not empty; each line once."""
+    pieces = [data[:_SAMPLE_BYTES], data[_SAMPLE_BYTES:][-_SAMPLE_BYTES:]]
+    return [
+        [raw for raw in piece.split(b"\n", _SAMPLE_LINES)[:_SAMPLE_LINES] if raw.strip()]
+        for piece in pieces
+    ]
+
+
+def split(log: Log) -> list[tuple[Writer, Log]]:
+    """Split a log of several ranks or Pods by the prefixes of its lines.
+
+    Returns:
+        Each writer's part; lines without a prefix form another part. Empty for a single writer.
+    """
+    pods = _pods_of_ranks(log)
+    if not _is_shared(log, pods):
+        return []
+    parts: dict[str, tuple[Writer, list[tuple[int, bytes]]]] = {}
+    last, before = _NOBODY, b""
+    for number, raw in zip(log.numbers(), log.data.split(b"\n"), strict=True):
+        writer = _prefix_of(raw, pods)
+        if writer is not None:
+            last, before = writer, raw
+        elif is_continued(raw, before):
+            writer = last
+        else:
+            writer, before = _NOBODY, before if not raw.strip() else b""
+        parts.setdefault(writer.label, (writer, []))[1].append((number, raw))
+    if not any(raw.strip() for _, raw in parts.get(_NOBODY.label, (_NOBODY, []))[1]):
+        parts.pop(_NOBODY.label, None)
+    named = [_stated(writer, log.part(lines), pods) for writer, lines in parts.values()]
+    return named if len(parts.keys() - {_NOBODY.label}) > 1 else []
+
+
+def _stated(writer: Writer, text: Log, pods: frozenset[str]) -> tuple[Writer, Log]:
+    """A part with its writer, whose rank the part itself may state."""
+    if writer.number is not None or (writer.rank is None and not writer.launcher):
+        own = own_rank(text, is_part=True)
+        writer = writer if own is None else writer.ranked(own)._replace(is_stated=True)
+    host = "" if writer.host == _BARE else writer.host
+    # beside Pods in which ranks write, one without a rank is no launcher: its ranks wrote nothing
+    is_empty = bool(pods) and bool(host) and writer.rank is None and not writer.launcher
+    return writer._replace(host=host, has_ranks=is_empty), text
+
+
+def _pods_of_ranks(log: Log) -> frozenset[str]:
+    """The Pods or containers in which several ranks write.
+
+    Numbers that come back in another Pod count the processes there, so none of them is a rank.
+    """
+    inner: dict[str, set[str]] = defaultdict(set)
+    for raw in itertools.chain(*_ends(log.data)):
+        pod, rank = _named(raw[:_LINE_BYTES])
+        if pod is not None and rank is not None:
+            inner[pod.host].add(rank.label)
+    several = frozenset(pod for pod, labels in inner.items() if len(labels) > 1)
+    counts = Counter(label for pod in several for label in inner[pod])
+    return several if max(counts.values(), default=1) == 1 else frozenset()
+
+
+def _is_shared(log: Log, pods: frozenset[str]) -> bool:
+    """Whether lines of several writers alternate in a log.
+
+    Args:
+        log: the log.
+        pods: those in which several ranks write.
+    """
+    pieces = [[_prefix_of(raw, pods) for raw in piece] for piece in _ends(log.data)]
+    lines = sum(len(piece) for piece in pieces if any(piece))
+    writers = [writer for piece in pieces for writer in piece if writer is not None]
+    if len({writer.label for writer in writers if writer.host != _BARE}) > 1:
+        return True
+    # a bare number before a colon is a prefix only if most lines have one
+    return len({writer.label for writer in writers}) > 1 and 2 * len(writers) > lines
+
+
+def _prefix_of(raw: bytes, pods: frozenset[str]) -> Writer | None:
+    """The writer that a line's prefix names; the host is `_BARE` if it is a bare number.
+
+    Args:
+        raw: the line.
+        pods: those in which several ranks write; their other lines are a launcher's.
+    """
+    writer, inner = _named(raw[:_LINE_BYTES])
+    if writer is None or writer.host not in pods:
+        return writer
+    if inner is not None:
+        return inner._replace(host=writer.host)
+    return Writer(None, writer.host, writer.host, launcher=True)
+
+
+@lru_cache(1 << 13)
+def _named(raw: bytes) -> tuple[Writer | None, Writer | None]:
+    """The writer that a line's prefix names; if that is a Pod, also the rank or process after it."""
+    source = f"{parse(0, raw).source} "
+    for pattern in _PREFIXES:
+        if match := pattern.match(source) or pattern.match(source.rstrip()):
+            rest = source[match.end() :].lstrip()
+            inner = next((found for each in _INNER if (found := each.match(rest))), None)
+            is_pod = "pod" in pattern.groupindex
+            return _writer_of(match), _writer_of(inner) if is_pod and inner else None
+    if journal := _JOURNAL.match(raw):
+        host = journal["host"].decode("ascii")
+        return Writer.of_pod(host, host), None
+    return None, None
+
+
+def _writer_of(match: re.Match[str]) -> Writer | None:
+    names = match.groupdict()
+    if names.get("pod"):
+        return Writer.of_pod(names["pod"], names["pod"])
+    number = names.get("rank") or names.get("local") or names.get("label")
+    if number is not None and len(number) < 7:
+        rank = int(number)
+        host = _BARE if names.get("label") else ""
+        return Writer(rank, f"rank {rank}", host, number=rank if names.get("local") else None)
+    return Writer(None, f"pid {names['pid']}") if names.get("pid") else None

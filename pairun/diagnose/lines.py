@@ -6,8 +6,10 @@ Lines are offsets into the bytes, so the log is never copied.
 from __future__ import annotations
 
 import codecs
+import json
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pairun.base.escapes import ESCAPE
@@ -19,6 +21,12 @@ MAX_LINE = 4000
 """How many bytes of a line are searched; this bounds the cost of an expression."""
 
 _DRAWN_BYTES = 1 << 16
+_MAX_TEXT = 1 << 20
+_LEAST_SHARE = 0.2
+"""The least share of a shown line that is worth showing alone."""
+
+_ADDED = re.compile(r"(?:\[pod/[^\]]*\] |\[rank\d+\]: )+")
+"""What `pairun.diagnose.layouts` puts before a line."""
 
 _OWN = re.compile(
     rb"^(?:\[pairun\] |(?:error|warning)\[PR\d{3}\]|\[[^]\n]{20,40}\] \[openpai-runtime\] (?!  \S+ \| )"
@@ -122,83 +130,129 @@ def parse(at: int, raw: bytes) -> Line:
 
 
 class Log:
-    """The bytes of a log.
+    """The lines of a file, or of pieces of it.
 
     pairun's own lines count as empty: they report a failure, and are no evidence of its cause.
 
     Args:
-        data: the whole log, or its end.
+        data: the bytes.
         name: the name for people.
-        first_line: the number of its first line.
+        runs: pairs of a line's index in `data`, ascending, and its number in the file; the lines
+            after it follow each other in the file. Without any, it is the whole file.
+        source: the log from whose lines these were rewritten; None if they are the file's.
 
     Attributes:
         command_starts: the offsets at which pairun started the job's command.
         exit_code: of the last command that pairun started; None if the log does not show it.
     """
 
-    def __init__(self, data: bytes, name: str = "-", first_line: int = 1) -> None:
+    def __init__(
+        self,
+        data: bytes,
+        name: str = "-",
+        runs: Sequence[tuple[int, int]] = (),
+        source: Log | None = None,
+    ) -> None:
         self.data, self.command_starts, self.exit_code = _without_own(_utf8(data))
         self.name = name
-        self._first_line = first_line
+        self.runs = runs or [(0, 1)]
+        self.source: Log | None = source and (source.source or source)
 
     def number(self, at: int) -> int:
-        """The number of the line at an offset."""
-        return self._first_line + self.data.count(b"\n", 0, at)
+        """The number of the line at an offset, in its file."""
+        index = self.data.count(b"\n", 0, at)
+        start, number = self.runs[bisect_right(self.runs, (index, 1 << 62)) - 1]
+        return number + index - start
+
+    def numbers(self) -> Iterator[int]:
+        """The number in the file of each line."""
+        ends = [start for start, _ in self.runs[1:]] + [self.data.count(b"\n") + 1]
+        for (start, number), end in zip(self.runs, ends, strict=True):
+            yield from range(number, number + end - start)
+
+    def offset(self, number: int) -> int:
+        """The offset of the file's line with a number; 0 if the log does not hold it."""
+        at = 0
+        for each in self.numbers():
+            if each == number:
+                return at
+            at = self.data.find(b"\n", at) + 1
+        return 0
+
+    def since(self, at: int) -> Log:
+        """The log from the line at an offset on."""
+        index = self.data.count(b"\n", 0, at)
+        later = [(start - index, number) for start, number in self.runs if start > index]
+        return Log(self.data[at:], self.name, [(0, self.number(at)), *later], self.source)
+
+    def part(self, lines: Iterable[tuple[int, bytes]]) -> Log:
+        """A log with some lines, each after its number in the file; several may have one number."""
+        runs: list[tuple[int, int]] = []
+        texts: list[bytes] = []
+        due = -1
+        for number, text in lines:
+            if number != due:
+                runs.append((len(texts), number))
+            texts.append(text)
+            due = number + 1
+        return Log(b"\n".join(texts), self.name, runs, self.source)
+
+    def rewritten(self, lines: Iterable[tuple[int, bytes]]) -> Log:
+        """A log with other lines in place of the file's; see `part`."""
+        log = self.part(lines)
+        log.source = self.source or self
+        return log
 
     def written(self, at: int, shown: str) -> str:
-        """What the file has of a line that is shown; all of it, unless the log was rewritten.
+        """The part of a shown line that its file has, without what rewriting added.
 
-        Args:
-            at: an offset in the line.
-            shown: the line, or a part of it.
+        That is the longest end of it that the file's line has, in JSON with its escapes.
         """
-        return shown
+        if self.source is None:
+            return shown
+        text = self.source.text_of(self.number(at))
+        for word in re.finditer(r"\S+", shown):
+            part = shown[word.start() :]
+            if len(part) < _LEAST_SHARE * len(shown):
+                break
+            if part in text or json.dumps(part)[1:-1] in text:
+                return part
+        return _ADDED.sub("", shown)
 
-    def first(self) -> Line:
-        """The first line."""
-        end = self.data.find(b"\n")
-        return parse(0, _last_drawn(self.data if end < 0 else self.data[:end]))
+    def text_of(self, number: int) -> str:
+        """The text of the file's line with a number, without colours."""
+        lines = zip(self.numbers(), self.data.split(b"\n"), strict=True)
+        raw = b"\n".join(line for each, line in lines if each == number)
+        return without_escapes(raw[:_MAX_TEXT].decode("utf-8", "replace"))
 
-    def after(self, at: int, count: int, until: int | None = None) -> Iterator[Line]:
-        """The lines after the one at an offset.
+    def line(self, at: int) -> Line:
+        """The line at an offset."""
+        start = self.data.rfind(b"\n", 0, at) + 1
+        stop = self.data.find(b"\n", start)
+        return parse(start, _last_drawn(self.data[start : len(self.data) if stop < 0 else stop]))
 
-        Args:
-            at: an offset within the line before them.
-            count: maximum number of lines.
-            until: the offset at which to end; None for the end of the log.
-        """
-        data, end = self.data, len(self.data) if until is None else until
+    def after(self, at: int, count: int) -> Iterator[Line]:
+        """The lines after the one at an offset."""
         for _ in range(count):
-            start = data.find(b"\n", at, end) + 1
-            if start <= 0 or start >= end:
+            at = self.data.find(b"\n", at) + 1
+            if not 0 < at < len(self.data):
                 return
-            stop = data.find(b"\n", start)
-            stop = len(data) if stop < 0 else stop
-            yield parse(start, _last_drawn(data[start:stop]))
-            at = start
+            yield self.line(at)
 
     def before(self, at: int, count: int) -> Iterator[Line]:
         """The lines before the one at an offset, nearest first."""
-        data = self.data
-        start = data.rfind(b"\n", 0, at) + 1
+        start = self.data.rfind(b"\n", 0, max(at, 0)) + 1
         for _ in range(count):
             if start <= 0:
                 return
-            stop = start - 1
-            start = data.rfind(b"\n", 0, stop) + 1
-            yield parse(start, _last_drawn(data[start:stop]))
+            start = self.data.rfind(b"\n", 0, start - 1) + 1
+            yield self.line(start)
 
     def tail(self, count: int) -> list[Line]:
         """The last non-empty lines."""
-        last: list[Line] = []
-        end = len(self.data)
-        while end and self.data[end - 1] in b" \t\r\n":
-            end -= 1
-        start = self.data.rfind(b"\n", 0, end) + 1
-        if end:
-            last.append(parse(start, _last_drawn(self.data[start:end])))
-        last += [line for line in self.before(start, 4 * count) if line.text.strip()]
-        return last[:count][::-1]
+        end = len(self.data.rstrip())
+        above = [self.line(end), *self.before(end, 4 * count)] if end else []
+        return [line for line in above if line.text.strip()][:count][::-1]
 
 
 def _last_drawn(raw: bytes) -> bytes:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, NamedTuple, cast
 
-from pairun.diagnose.numbered import NumberedLog
+from pairun.diagnose.lines import Log
 
 PIECE = 1 << 16
 _MAX_PIECES = 24
@@ -42,7 +42,7 @@ class Reading(NamedTuple):
         unread: what was not read or judged, for people; empty if everything was.
     """
 
-    log: NumberedLog
+    log: Log
     size: int
     unread: str = ""
 
@@ -139,7 +139,7 @@ class _Pieces:
             self._tail_bytes -= len(old)
             self._sift(old)
 
-    def log(self, name: str) -> NumberedLog:
+    def log(self, name: str) -> Log:
         """The kept pieces as a log."""
         parts: list[bytes] = []
         runs: list[tuple[int, int]] = []
@@ -153,7 +153,7 @@ class _Pieces:
             parts.append(piece.data)
             index += piece.data.count(b"\n")
             end = piece.at + len(piece.data)
-        return NumberedLog(b"".join(parts), name, runs)
+        return Log(b"".join(parts), name, runs)
 
     def _kept(self) -> Iterator[_Piece]:
         yield from self._first

@@ -246,7 +246,7 @@ def recurrences(log: Log, marks: Iterable[Mark]) -> list[Mark]:
         marks: of its lines; the first end among them ends the log's first lines.
     """
     ends = [mark.at for mark in marks if mark.kind in ("end", "raised", "header")]
-    lines = [log.first(), *log.after(0, _HEAD_LINES)]
+    lines = [log.line(0), *log.after(0, _HEAD_LINES)]
     head = _distinct(each for each in lines if each.at < min(ends, default=len(log.data)))
     shapes = set(head)
     out = []

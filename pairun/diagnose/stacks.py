@@ -139,7 +139,7 @@ def _frames_after(log: Log, at: int) -> list[tuple[Frame, Line]]:
     """The frames of the thread whose header is at an offset, each with its line, innermost first."""
     frames: list[tuple[Frame, Line]] = []
     start = log.data.rfind(b"\n", 0, at)
-    header = next(log.after(start, 1), None) if start >= 0 else log.first()
+    header = next(log.after(start, 1), None) if start >= 0 else log.line(0)
     for line in log.after(at, _MAX_FRAMES):
         if header is not None and line.source != header.source:
             continue

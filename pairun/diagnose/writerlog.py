@@ -13,7 +13,6 @@ from pairun.diagnose.classes import NONE, UNKNOWN
 from pairun.diagnose.collectives import RankState, states_in
 from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_line
 from pairun.diagnose.lines import Log
-from pairun.diagnose.numbered import NumberedLog
 from pairun.diagnose.progress import Progress, progress_in, step_times
 from pairun.diagnose.stacks import Stack, WaitingPlace, last_stack, waiting_place
 from pairun.diagnose.surroundings import Surroundings
@@ -101,7 +100,7 @@ class Finding(NamedTuple):
 
 def finding_of(
     writer: Writer,
-    log: NumberedLog,
+    log: Log,
     table: Table,
     deadline_s: float,
     facts: Circumstances | None = None,

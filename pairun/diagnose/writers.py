@@ -1,9 +1,15 @@
-"""Finds who wrote a log: rank, host and Pod, from file names, prefixes or the text."""
+"""Finds who wrote a log: rank, host and Pod, from the names of all files, or the text.
+
+One name with a number proves nothing: it may be a date, a job, an attempt or a rotated file. So the names
+of all files of a job are compared. Numbers that start at 0 and have few gaps are ranks. The number of a
+Pod counts only within its role, and a launcher's number is none of the ranks'.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pairun.diagnose.lines import Log
@@ -35,10 +41,12 @@ _RANK_IN_NAME = (
     re.compile(r"(?i)(?<![a-z])(?:task|proc|process)[._-]?(?P<rank>\d{1,6})(?!\d)"),
     re.compile(r"^(?:log|out|stdout|stderr|err)[._-](?P<rank>\d{1,6})$"),
 )
-_LOCAL_IN_PATH = re.compile(
-    r"(?:^|/)attempt_(?P<attempt>\d+)/(?P<local>\d+)/(?:stdout|stderr|error)\b"
+_RANK_IN_PATH = re.compile(
+    r"(?:^|/)(?:attempt_\d+/(?P<elastic>\d+)/(?:stdout|stderr|error)\b|(?P<folder>\d{1,5})/(?:stdout|stderr)(?:\.\w+)?$"
+    r"|rank[._-]?(?P<mpi>\d{1,6})/)"
 )
-_FOLDER = re.compile(r"(?:^|/)(?P<local>\d{1,5})/(?:stdout|stderr)(?:\.\w+)?$")
+"""How torchrun and mpirun name the folders of ranks."""
+
 _HOST = re.compile(
     r"(?i)(?<![a-z])(?P<host>(?:node|host|gpu|worker|trainer|master|server|ip)[\w.]*-?[\w.-]*\d)"
 )
@@ -69,6 +77,21 @@ _OWN_RANK = (
 _OWN_HOST = re.compile(
     rb"(?m)^(?:HOSTNAME=|host(?:name)? ?[:=] ?)([\w.-]{1,64})$|^([\w.-]{1,64}):\d+:\d+ \[\d+\] NCCL "
 )
+
+_NUMBER = re.compile(r"(?<![0-9])[0-9]{1,5}(?![0-9])")
+_NOT_RANKS = re.compile(
+    r"(?i)(?:attempt|restart|retry|try|run|epoch|step|iter|iteration|version|v|trial|fold|part|phase|stage|seed|job|id"
+    r"|checkpoint|ckpt|exp|experiment|test|lr|bs|gpus|nodes|cuda|py|python|node|host|machine|server)[._-]?$"
+)
+"""What a name has before a number that is no rank, or a host's."""
+
+_NUMBERED_HOST = re.compile(r"(?P<before>.*?)(?P<number>\d{1,5})(?P<after>\D*)")
+_ROTATED = re.compile(r"(?P<live>.+)\.[1-9]\d{0,2}(?:\.(?:gz|xz|bz2|zst))?")
+_OF_SYSTEM = re.compile(r"(?:.*/)?(?:kern|syslog|messages|dmesg|journal)[^/]*")
+"""Logs that are rotated by date or size, whatever runs: their older parts are of the same job."""
+
+_MAX_GAPS = 2
+"""A series may lack this share of its members: it may have twice as many numbers as files."""
 
 
 class Writer(NamedTuple):
@@ -103,6 +126,11 @@ class Writer(NamedTuple):
         number = int(match["index"])
         return cls(number, match["label"], host, role=match["role"], number=number)
 
+    @classmethod
+    def of_rank(cls, rank: int, host: str = "") -> Writer:
+        """The rank with a number."""
+        return cls(rank, f"rank {rank}", host)
+
     def ranked(self, rank: int) -> Writer:
         """The writer with its rank in the job."""
         label = f"rank {rank}" if self.label.startswith("rank ") else self.label
@@ -117,39 +145,32 @@ def writer_of(path: str, log: Log, numbered: int | None = None) -> Writer:
         log: its contents.
         numbered: the rank by comparison with the names of the job's other files; see `ranks_by_name`.
     """
-    host = host_in(path, log)
-    name = _STREAMS.sub("", _STREAMS.sub("", os.path.basename(path)))
-    inside = own_rank(log)
+    host = _host_in(path, log)
+    base = os.path.basename(path)
+    name = _STREAMS.sub("", _STREAMS.sub("", base))
     for pattern in _RANK_IN_NAME:
-        match = pattern.search(name) or pattern.search(os.path.basename(path))
+        match = pattern.search(name) or pattern.search(base)
         if match and not _is_pid(match["rank"], log):
-            rank = int(match["rank"])
-            return Writer(rank, f"rank {rank}", host)
-    local = _LOCAL_IN_PATH.search(path) or _FOLDER.search(path)
-    if inside is not None:
+            return Writer.of_rank(int(match["rank"]), host)
+    if (own := own_rank(log)) is not None:
         writer = Writer.of_pod(name, host)
-        return writer._replace(rank=inside, label=f"rank {inside}", host=host, is_stated=True)
-    if local is not None:
-        rank = int(local["local"])
-        return Writer(rank, f"rank {rank}", host)
-    for part in reversed(path.split("/")):
-        if match := re.search(
-            r"(?i)(?<![a-z])rank[._-]?(\d{1,6})(?!\d)", part
-        ):  # mpirun: 1/rank.3/stdout
-            return Writer(int(match[1]), f"rank {int(match[1])}", host)
+        return writer._replace(rank=own, label=f"rank {own}", host=host, is_stated=True)
+    if match := _RANK_IN_PATH.search(path):
+        return Writer.of_rank(int(match["elastic"] or match["folder"] or match["mpi"]), host)
     if ray := _RAY_WORKER.match(name):
         return Writer(None, f"pid {ray['pid']}", host)
     parts = [_STREAMS.sub("", part) for part in reversed(path.split("/"))]
     name = next((part for part in parts if part and not _GENERIC.match(part)), name)
     name = next((part for part in parts if _INSTANCE.search(part)), name)
-    is_launcher = _LAUNCHER.search(name) is not None or _OF_SCHEDULER.match(log.data) is not None
-    if not is_launcher and (match := _INSTANCE.search(name)):
+    if _LAUNCHER.search(name) or _OF_SCHEDULER.match(log.data):
+        return Writer(None, name, host, launcher=True)
+    if match := _INSTANCE.search(name):
         if _is_pid(match["index"], log):
             return Writer(None, name, host or match["role"])
         return Writer.of_pod(name, host or match["label"])
-    if not is_launcher and numbered is not None:
-        return Writer(numbered, f"rank {numbered}", host)
-    return Writer(None, name or os.path.basename(path), host, is_launcher)
+    if numbered is not None:
+        return Writer.of_rank(numbered, host)
+    return Writer(None, name or base, host)
 
 
 def _is_pid(number: str, log: Log) -> bool:
@@ -169,25 +190,122 @@ def own_rank(log: Log, *, is_part: bool = False) -> int | None:
     lines = {line for end in ends for line in end.split(b"\n") if b"ank" in line or b"RANK" in line}
     naming = b"\n".join(lines)
     for pattern in _OWN_RANK:
-        seen = {match[1] for match in pattern.finditer(naming)}
-        if len(seen) == 1:
-            is_glued = is_part and pattern is _PREFIX and len(pattern.findall(naming)) < 2
-            return None if is_glued else int(seen.pop())
+        seen = pattern.findall(naming)
         if seen:
-            return None
+            is_glued = is_part and pattern is _PREFIX and len(seen) < 2
+            return int(seen[0]) if len(set(seen)) == 1 and not is_glued else None
     return None
 
 
-def host_in(path: str, log: Log) -> str:
-    """The machine that a log or its path names; empty if neither does.
-
-    Args:
-        path: the file, relative to the folder that the user named.
-        log: its contents.
-    """
+def _host_in(path: str, log: Log) -> str:
+    """The machine that a log or its path names; empty if neither does."""
     if match := _OWN_HOST.search(log.data[:_HEAD_BYTES]):
         return (match[1] or match[2]).decode("ascii", "replace")
-    for part in reversed(path.split("/")):
-        if match_ := _HOST.search(part):
-            return str(match_["host"]).rstrip(".-")
-    return ""
+    named = (found for part in reversed(path.split("/")) if (found := _HOST.search(part)))
+    return next((found["host"].rstrip(".-") for found in named), "")
+
+
+def ranks_by_name(paths: Iterable[str]) -> Mapping[str, int]:
+    """The rank of each file whose name shows it only in comparison with the others.
+
+    Args:
+        paths: of all files of the job, relative to one folder.
+
+    Returns:
+        Nothing for a file whose number may mean something else.
+    """
+    names = frozenset(paths)
+    series: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    for path in sorted(names):
+        for match in _NUMBER.finditer(path):
+            key = (path[: match.start()], path[match.end() :])
+            series.setdefault(key, []).append((int(match[0]), path))
+    found: dict[str, list[int]] = {}
+    for (before, after), files in series.items():
+        numbers = {number for number, _ in files}
+        # train.log beside train.log.0: the number counts rotated files
+        is_rotated = before.rstrip("._-") + after in names
+        is_dense = 0 in numbers and max(numbers) < _MAX_GAPS * len(numbers)
+        if len(numbers) > 1 and is_dense and not is_rotated and not _NOT_RANKS.search(before):
+            # the same number in two forms, 1 and 01: unclear, as are two numbers that vary
+            twice = 1 if len(numbers) == len(files) else 2
+            for number, path in files:
+                found.setdefault(path, []).extend([number] * twice)
+    return {path: ranks[0] for path, ranks in found.items() if len(ranks) == 1}
+
+
+def rotated(paths: Iterable[str]) -> Mapping[str, str]:
+    """The older parts of logs, such as ``train.log.1`` or ``train.log.2.gz``, each with its live file.
+
+    Args:
+        paths: of all files of the job, relative to one folder.
+
+    Returns:
+        Nothing for files beside ``train.log.0``, which may be ranks', and for logs of the system.
+    """
+    names = frozenset(paths)
+    lives = {path: match["live"] for path in names if (match := _ROTATED.fullmatch(path))}
+    return {
+        path: live
+        for path, live in lives.items()
+        if live in names and f"{live}.0" not in names and not _OF_SYSTEM.fullmatch(live)
+    }
+
+
+def _numbers_of_hosts(labels: Iterable[str]) -> Mapping[str, int]:
+    """The numbers of hosts whose names differ only in a number that counts from 0; else nothing."""
+    hosts = {label: _NUMBERED_HOST.fullmatch(label) for label in labels}
+    numbers = {label: int(match["number"]) for label, match in hosts.items() if match}
+    shapes = {(match["before"], match["after"]) for match in hosts.values() if match}
+    is_series = len(shapes) == 1 and sorted(numbers.values()) == list(range(len(hosts)))
+    return numbers if is_series and len(numbers) > 1 else {}
+
+
+def in_job(writers: Sequence[tuple[Writer, str]], reported: Sequence[set[int]]) -> list[Writer]:
+    """The writers with their ranks in the job, where they have only a number in a role.
+
+    A launcher's log names the ranks that it started: the number of its Pod or node is that of none of
+    them. The ranks that some logs of a role print show how far the others' ranks are from their numbers;
+    without them Kubeflow's names do (Trainer 1, ``pkg/controller.v1/pytorch/envvar.go``): rank 0 of a
+    PyTorchJob is ``NAME-master-0``, so rank 1 is ``NAME-worker-0``. If no log of a job names a rank, the
+    numbers of the hosts count the processes, one on each.
+
+    Args:
+        writers: of all files of a job, each with its file.
+        reported: the ranks whose end the log of each reports as a launcher.
+    """
+    roles = [writer.role or file for writer, file in writers]
+    launching = {
+        role
+        for (writer, _), role, ranks in zip(writers, roles, reported, strict=True)
+        if writer.number is not None and not writer.is_stated and ranks - {writer.number}
+    }
+    known = {
+        role for (w, _), role in zip(writers, roles, strict=True) if w.number is not None
+    } - launching
+    placed = []
+    for (writer, _), role in zip(writers, roles, strict=True):
+        if writer.is_stated or writer.number is None:
+            placed.append(writer)
+        elif role in launching:
+            placed.append(writer._replace(rank=None, number=None, has_ranks=True))
+        else:
+            same = [w for (w, _), each in zip(writers, roles, strict=True) if each == role]
+            placed.append(writer.ranked(writer.number + _offset(role, same, known, writers)))
+    if launching or any(reported) or any(w.rank is not None for w in placed):
+        return placed
+    numbers = _numbers_of_hosts({w.label for w in placed if not w.launcher})
+    return [w._replace(rank=numbers.get(w.label)) for w in placed]
+
+
+def _offset(
+    role: str, same: Sequence[Writer], roles: set[str], writers: Sequence[tuple[Writer, str]]
+) -> int:
+    """How far the ranks of a role are from the numbers in it; 0 if unknown."""
+    stated = {w.rank - w.number for w in same if w.is_stated and None not in (w.rank, w.number)}  # type: ignore[operator]
+    if stated:
+        return stated.pop() if len(stated) == 1 else 0
+    leads = {role.removesuffix("worker") + lead for lead in ("master", "chief")} & roles
+    if not role.endswith("worker") or not leads:
+        return 0
+    return len({w.label for w, _ in writers if w.role in leads})

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pairun.diagnose.layouts import with_names
-from pairun.diagnose.numbered import NumberedLog
+from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
 from tests.diagnose.jobs import incident_of, write
 
@@ -54,7 +54,7 @@ def test_a_text_that_mentions_workers_names_no_writers(
 )
 def test_a_column_names_the_writers(line: str) -> None:
     """It is in brackets or before the level."""
-    log = NumberedLog(_log(line).encode(), "log", [])
+    log = Log(_log(line).encode(), "log", [])
     shown = with_names(log).data.splitlines()
     assert [each[:9] for each in shown[:4]] == [
         b"[rank0]: ",
@@ -89,7 +89,7 @@ def test_lines_keep_their_number_and_text() -> None:
     """Only names are added, to the lines of loggers and of the tracebacks that they print."""
     text = _log("[INFO] [Rank {n}] step=3", f"2026-03-01 12:05:00 [ERROR] [Rank 2] failed\n{TRACE}")
     text += "2026-03-01 12:05:01 [INFO] [Rank 1] step=4\nKilled"
-    shown = with_names(NumberedLog(text.encode(), "log", [])).data.decode()
+    shown = with_names(Log(text.encode(), "log")).data.decode()
     added = [(new, old) for new, old in zip(shown.split("\n"), text.split("\n"), strict=True)]
     assert all(new.removesuffix(old).startswith("[rank") for new, old in added[:-1])
     assert [new[:9] for new, _ in added[40:]] == [*["[rank2]: "] * 4, "[rank1]: ", "Killed"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pairun.diagnose.decoding import decoded
-from pairun.diagnose.numbered import NumberedLog
+from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
 from tests.diagnose.jobs import KEY_ERROR, incident_of, write
 
@@ -50,7 +50,7 @@ def test_a_traceback_is_read_in_every_form(tmp_path: Path, table: Table, wrap: o
 def test_lines_that_cri_cut_are_joined() -> None:
     """A part has the flag P; the joined line has its number."""
     text = f"{TIME} stdout F one\n{TIME} stdout P Key\n{TIME} stdout F Error: 'k'\n{TIME} stdout F end\n"
-    log = decoded(NumberedLog(text.encode(), "a", []))
+    log = decoded(Log(text.encode(), "a"))
     assert b"KeyError: 'k'\n" in log.data
     assert log.number(log.data.index(b"KeyError")) == 2
     assert log.number(log.data.index(b"end")) == 4
@@ -59,7 +59,7 @@ def test_lines_that_cri_cut_are_joined() -> None:
 def test_lines_that_docker_cut_are_joined() -> None:
     """A record without a newline goes on in the next one."""
     text = '{"log":"Key","stream":"stdout","time":"x"}\n{"log":"Error: 1\\n","stream":"stdout","time":"x"}\n'
-    assert b"KeyError: 1" in decoded(NumberedLog(text.encode(), "a", [])).data
+    assert b"KeyError: 1" in decoded(Log(text.encode(), "a")).data
 
 
 def fluent_bit(pod: str, text: str) -> dict[str, object]:

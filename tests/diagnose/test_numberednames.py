@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairun.diagnose.numberednames import ranks_by_name, rotated
+from pairun.diagnose.writers import ranks_by_name, rotated
 
 
 @pytest.mark.parametrize(

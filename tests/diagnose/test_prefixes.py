@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pairun.diagnose.numbered import NumberedLog
-from pairun.diagnose.prefixes import split
+from pairun.diagnose.layouts import split
+from pairun.diagnose.lines import Log
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from pairun.diagnose.prefixes import split
 def test_lines_of_several_ranks_are_split(prefix: str) -> None:
     """Each rank's part keeps the numbers of the file's lines."""
     lines = [f"{prefix.format(n % 3)}step {n} loss 0.5\n" for n in range(30)]
-    parts = split(NumberedLog("".join(lines).encode(), "all.log", []))
+    parts = split(Log("".join(lines).encode(), "all.log", []))
     assert [writer.rank for writer, _ in parts if writer.rank is not None] == [0, 1, 2]
     assert not {writer.host for writer, _ in parts} - {"", *(f"job-{n}" for n in range(3))}
     second = next(log for writer, log in parts if writer.rank == 1)
@@ -25,7 +25,7 @@ def test_lines_of_several_ranks_are_split(prefix: str) -> None:
 def test_one_ranks_log_is_not_split() -> None:
     """A few lines that begin with numbers make no ranks."""
     text = "epoch 1\n" * 20 + "3: a note\n4: another\n" + "epoch 2\n" * 20
-    assert split(NumberedLog(text.encode(), "a.log", [])) == []
+    assert split(Log(text.encode(), "a.log")) == []
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_within_one_container_the_inner_writers_are_the_ranks(
     """The container's other lines are a launcher's; its number is no rank."""
     lines = [f"{outer}{inner.format(n % 3, n % 3)}INFO step {n}\n" for n in range(12)]
     text = "".join(lines) + beside + f"{outer}ERROR the engine ended\n"
-    parts = split(NumberedLog(text.encode(), "all.log", []))
+    parts = split(Log(text.encode(), "all.log"))
     ranked = {w.rank: w.label for w, _ in parts if "nginx" not in w.label and not w.launcher}
     assert ranked == {0: "rank 0", 1: "rank 1", 2: "rank 2"}
     assert pod in [w.label for w, _ in parts if w.launcher]
@@ -48,7 +48,7 @@ def test_within_one_container_the_inner_writers_are_the_ranks(
 def test_numbers_that_come_back_in_another_pod_are_no_ranks() -> None:
     """Two replicas have a worker 0 each."""
     lines = [f"[pod/serve-{n % 2}/main] (W rank={n % 4 // 2} pid=7) step {n}\n" for n in range(16)]
-    parts = split(NumberedLog("".join(lines).encode(), "all.log", []))
+    parts = split(Log("".join(lines).encode(), "all.log", []))
     assert [writer.label for writer, _ in parts if writer.label != "lines without a rank"] == [
         "serve-0",
         "serve-1",

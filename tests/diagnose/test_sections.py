@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pairun.diagnose.decoding import with_sections
-from pairun.diagnose.numbered import NumberedLog
+from pairun.diagnose.decoding import decoded
+from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
 from tests.diagnose.jobs import KEY_ERROR, incident_of, write
 
@@ -34,5 +34,5 @@ def test_the_first_rank_is_that_of_its_section(tmp_path: Path, table: Table, hea
 
 def test_a_ruled_line_alone_is_no_header() -> None:
     """Programs underline their headings."""
-    log = NumberedLog(b"----------\nsummary\n----------\nloss 0.7\n", "log", [])
-    assert with_sections(log) is log
+    log = Log(b"----------\nsummary\n----------\nloss 0.7\n", "log")
+    assert decoded(log) is log

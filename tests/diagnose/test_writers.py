@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pairun.diagnose.numbered import NumberedLog
+from pairun.diagnose.lines import Log
 from pairun.diagnose.writers import writer_of
 
 
@@ -39,7 +39,7 @@ from pairun.diagnose.writers import writer_of
 )
 def test_the_rank_of_a_file(path: str, text: str, rank: int | None, label: str) -> None:
     """Names of launchers and schedulers, and what a log says of itself."""
-    writer = writer_of(path, NumberedLog(text.encode(), path, []))
+    writer = writer_of(path, Log(text.encode(), path))
     assert (writer.rank, writer.label) == (rank, label)
 
 
@@ -49,7 +49,7 @@ def test_the_rank_of_a_file(path: str, text: str, rank: int | None, label: str) 
 )
 def test_the_rank_by_comparison_with_other_names(path: str, text: str, rank: int) -> None:
     """It counts unless the log itself names another rank."""
-    writer = writer_of(path, NumberedLog(text.encode(), path, []), 3)
+    writer = writer_of(path, Log(text.encode(), path), 3)
     assert (writer.rank, writer.launcher) == (rank, False)
 
 
@@ -65,10 +65,10 @@ def test_the_rank_by_comparison_with_other_names(path: str, text: str, rank: int
 )
 def test_what_a_scheduler_prints_of_a_job_is_no_rank(text: str) -> None:
     """Whatever the file's name is."""
-    assert writer_of("job.txt", NumberedLog(text.encode(), "job.txt", [])).launcher
+    assert writer_of("job.txt", Log(text.encode(), "job.txt")).launcher
 
 
 def test_a_ranks_log_may_mention_a_job_and_a_state() -> None:
     """Only a table's heading has both words."""
     text = "state restored\nstep 1 of job id 4\nstep 2\n"
-    assert not writer_of("job.txt", NumberedLog(text.encode(), "job.txt", [])).launcher
+    assert not writer_of("job.txt", Log(text.encode(), "job.txt")).launcher
