@@ -27,7 +27,7 @@ from pairun.engines.doctor.rights import COMMANDS as RIGHTS
 from pairun.engines.doctor.rights import ENGINES, Right, rules
 from pairun.engines.kubernetes.apierrors import role_rule
 from pairun.module import CheckModule, Context, Module
-from pairun.module.effects import Effect
+from pairun.module.context import Effect
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.keywords import FOREIGN, KEYWORDS
 from pairun.playbook.moduleexamples import example_task

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from pairun.module import Context, UnknownUntilRun
-from pairun.module.effects import Effect
+from pairun.module.context import Effect
 
 _World = TypeVar("_World", bound=Context)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pairun.errors import did_you_mean
 from pairun.module import Context, Secret
-from pairun.module.effects import Effect
+from pairun.module.context import Effect
 
 _World = TypeVar("_World", bound=Context)
 
