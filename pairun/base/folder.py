@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from io import BufferedReader
 from typing import BinaryIO
 
-from pairun.base.mounts import mount_points
+from pairun.base.system import mount_points
 
 FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """Opens a directory to walk through, which needs no permission to list it."""
@@ -280,18 +280,20 @@ class Folder:
             os.fchmod(fd, mode)
         return fd
 
-    def make_folder(self, path: str, mode: int = 0o755, *, parents: bool = True) -> None:
+    def make_folder(
+        self, path: str, mode: int = 0o755, *, parents_mode: int | None = 0o755
+    ) -> None:
         """Create a directory with exactly this mode; an existing one is unchanged.
 
         Args:
-            parents: also create the directories above it, readable for all.
+            parents_mode: of the directories above it that are created; None creates none.
         """
         parts = self._parts(path)
         fd = self._open_root()
         try:
             for number, name in enumerate(parts, 1):
                 is_last, made = number == len(parts), False
-                if is_last or parents:
+                if is_last or parents_mode is not None:
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(name, 0o700, dir_fd=fd)
                         made = True
@@ -300,7 +302,7 @@ class Folder:
                 fd = inner
                 if made:
                     # mkdir(2) subtracts the umask.
-                    os.fchmod(fd, mode if is_last else 0o755)
+                    os.fchmod(fd, mode if is_last or parents_mode is None else parents_mode)
         finally:
             os.close(fd)
 

@@ -24,11 +24,13 @@ class Machine(Folder):
         """The sorted names in a directory, which may be a link."""
         return sorted(os.listdir(path))
 
-    def make_folder(self, path: str, mode: int = 0o755, *, parents: bool = True) -> None:
+    def make_folder(
+        self, path: str, mode: int = 0o755, *, parents_mode: int | None = 0o755
+    ) -> None:
         """Create a directory with exactly this mode; new parents get the mode of the umask."""
         if os.path.isdir(path):
             return
-        if parents:
+        if parents_mode is not None:
             os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         try:
             os.mkdir(path, mode)

@@ -1,4 +1,4 @@
-"""The system calls that Python's ``os`` lacks: mount(2), umount2(2), prctl(2).
+"""What Python's ``os`` lacks: mount(2), umount2(2), prctl(2), and the kernel's table of mounts.
 
 The bundle has them linked in (``_pairun``), because a static program cannot load libraries. Any
 other Python calls them through ctypes.
@@ -7,6 +7,7 @@ other Python calls them through ctypes.
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 BUNDLED = "_pairun" in sys.builtin_module_names
@@ -14,6 +15,8 @@ BUNDLED = "_pairun" in sys.builtin_module_names
 
 MS_BIND = 0x1000
 UMOUNT_NOFOLLOW = 0x8
+
+MOUNT_TABLE = "/proc/self/mountinfo"
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -59,6 +62,25 @@ def unmount(target: str, flags: int = UMOUNT_NOFOLLOW) -> None:
         _pairun.umount(target, flags)
         return
     _call("umount2", os.fsencode(target), flags, path=target)
+
+
+def mount_points() -> frozenset[str]:
+    """All mount points that this process sees (proc(5), ``/proc/self/mountinfo``, fifth field).
+
+    Returns:
+        Paths without symbolic links; none if the table cannot be read.
+    """
+    try:
+        with open(MOUNT_TABLE, "rb") as table:
+            fields = [line.split()[4] for line in table]
+    except (OSError, IndexError):
+        return frozenset()
+    return frozenset(os.fsdecode(unescaped(field)) for field in fields)
+
+
+def unescaped(field: bytes) -> bytes:
+    """Decode the octal escapes of space, tab, newline and backslash in a field of the table."""
+    return re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8) & 0xFF]), field)
 
 
 def adopt_orphans() -> None:

@@ -14,8 +14,7 @@ from collections.abc import Iterator
 import attrs
 
 from pairun.base import system
-from pairun.base.folder import open_folder
-from pairun.base.mounts import TABLE, unescaped
+from pairun.base.folder import Folder, open_folder
 from pairun.module import Mount, Permanent, Secret, TimedOut, reveal
 from pairun.net.boundedcall import in_child
 from pairun.volume.door import Door
@@ -32,22 +31,21 @@ MNT_DETACH = 0x2
 _SUBDIR_MODE = 0o777
 """The mode of new sub-directories: jobs of one user run as different users of their images."""
 
-_BELOW = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _DATA_BYTES = 4095
 """The maximum length of mount(2)'s options: a page, including a NUL at the end."""
 
 
 def mounts() -> list[Mount]:
     """All mounts, in order of mounting (proc(5), ``/proc/self/mountinfo``)."""
-    with open(TABLE, "rb") as table:
+    with open(system.MOUNT_TABLE, "rb") as table:
         return [parse_mount(line) for line in table]
 
 
 def parse_mount(line: bytes) -> Mount:
     """Parse one line of the table: type and source follow a hyphen after the optional fields."""
     left, _, right = line.rstrip(b"\n").partition(b" - ")
-    fields = [os.fsdecode(unescaped(field)) for field in left.split(b" ")]
-    kind, source, *options = [os.fsdecode(unescaped(field)) for field in right.split(b" ")]
+    fields = [os.fsdecode(system.unescaped(field)) for field in left.split(b" ")]
+    kind, source, *options = [os.fsdecode(system.unescaped(field)) for field in right.split(b" ")]
     shown = (fields[5], *options)
     return Mount(
         target=fields[4],
@@ -181,43 +179,45 @@ def _directory(path: str, door: Door) -> Iterator[str]:
     if path not in door:
         yield path
         return
-    with door.holding(path) as (folder, name):
-        fd = open_folder(folder.fd, name, path)
-    opened = f"/proc/self/fd/{fd}"
-    try:
-        yield opened
-    except OSError as e:
-        if e.filename == opened:
-            e.filename = path
-        raise
-    finally:
-        os.close(fd)
+    with _open_below(door, path) as opened:
+        try:
+            yield opened
+        except OSError as e:
+            if e.filename == opened:
+                e.filename = path
+            raise
 
 
 @contextlib.contextmanager
 def _made(root: str, subdir: str) -> Iterator[str]:
-    """A directory below another one, for mount(2); made if missing, and no link is followed."""
+    """A directory below another one, for mount(2); made if missing, and no link is followed.
+
+    Other users of the storage must not redirect the path.
+    """
     if not subdir:
         yield root
         return
-    at = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    with contextlib.ExitStack() as opened:
+        fd = os.open(root, os.O_PATH | os.O_DIRECTORY)
+        opened.callback(os.close, fd)
+        below = Folder(root, fd)
+        try:
+            below.make_folder(subdir, _SUBDIR_MODE, parents_mode=_SUBDIR_MODE)
+            inner = opened.enter_context(_open_below(below, subdir))
+        except OSError as e:
+            raise OSError(e.errno, e.strerror, subdir) from e
+        yield inner
+
+
+@contextlib.contextmanager
+def _open_below(folder: Folder, path: str) -> Iterator[str]:
+    """An open directory, for a system call that takes a path."""
+    with folder.holding(path) as (above, name):
+        fd = open_folder(above.fd, name, path)
     try:
-        for name in subdir.split("/"):
-            try:
-                try:
-                    # O_NOFOLLOW: other users of the storage must not redirect the path.
-                    inner = os.open(name, _BELOW, dir_fd=at)
-                except FileNotFoundError:
-                    with contextlib.suppress(FileExistsError):
-                        os.mkdir(name, _SUBDIR_MODE, dir_fd=at)
-                    inner = os.open(name, _BELOW, dir_fd=at)
-            except OSError as e:
-                raise OSError(e.errno, e.strerror, subdir) from e
-            os.close(at)
-            at = inner
-        yield f"/proc/self/fd/{at}"
+        yield f"/proc/self/fd/{fd}"
     finally:
-        os.close(at)
+        os.close(fd)
 
 
 def _unmount(target: str, door: Door, flags: int) -> None:

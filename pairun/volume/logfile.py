@@ -161,7 +161,7 @@ class RotatedLog(LogFile):
         self._current = os.path.join(folder, "current")
 
     def _open(self) -> int:
-        self._door.make_folder(self.path, parents=False)
+        self._door.make_folder(self.path, parents_mode=None)
         found = self._door.stat(self.path)
         with contextlib.suppress(OSError):
             if found is not None and found.st_mode & 0o555 != 0o555:

@@ -13,9 +13,9 @@ from typing import Any, Protocol, cast
 import attrs
 
 from pairun.base.forwarding import read_forwarding
-from pairun.base.mounts import mount_points
 from pairun.base.onstop import OnStop
 from pairun.base.paths import DEFAULT_PAI_DIR, MOUNTED, PROGRAMS, runtime_file
+from pairun.base.system import mount_points
 from pairun.contract.arguments import build
 from pairun.contract.loading import ModuleFile, plan_loader, planned_source
 from pairun.contract.results import variable_text

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.base import folder as folders
-from pairun.base import mounts
+from pairun.base import system
 from pairun.base.paths import PLAIN_FILES
 from pairun.volume.door import Door, NotMounted
 
@@ -189,7 +189,7 @@ def test_a_real_mount(root: Path, tmp_path: Path) -> None:
 
 def test_the_mount_table_of_strange_names() -> None:
     """Octal escapes of the table are undone."""
-    assert mounts.unescaped(rb"/a\040b\134c") == b"/a b\\c"
+    assert system.unescaped(rb"/a\040b\134c") == b"/a b\\c"
 
 
 # --- whatever stands there -----------------------------------------------------------------------

@@ -13,8 +13,8 @@ import uuid
 from collections.abc import Callable
 
 from pairun.base.folder import LISTED, open_folder
-from pairun.base.mounts import mount_points
 from pairun.base.runfolders import MARKER, OUTCOME, PREVIOUS
+from pairun.base.system import mount_points
 from pairun.errors import PairunError, Problem
 
 TRASH = ".trash"
