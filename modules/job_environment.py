@@ -5,25 +5,27 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from pairun.module import (
     Context,
-    FileStat,
     Result,
     StateModule,
     Verdict,
     arg,
     define,
+    differing_files,
     no_change,
     will_change,
 )
 
-_ENVIRONMENT = "runtime_env.sh"
-_CLUSTER = "cluster.json"
 
-_State = Mapping[str, tuple[FileStat | None, bytes | None]]
+class _State(NamedTuple):
+    """The names of files that are missing or differ, and whether one of these exists."""
+
+    wrong: list[str]
+    exists: bool
 
 
 @define
@@ -49,28 +51,19 @@ class JobEnvironment(StateModule):
                 yield f"environment.{number} must be a pair of name and value"
 
     def probe(self, ctx: Context) -> _State:
-        """Read both files."""
-        paths = {name: os.path.join(ctx.pai_dir, "runtime.d", name) for name in self._files()}
-        state = {}
-        for name, path in paths.items():
-            stat = ctx.stat(path)
-            is_file = stat is not None and stat.kind == "file"
-            state[name] = (stat, ctx.read_file(path, 256 * 1024 * 1024) if is_file else None)
-        return state
+        """Compare both files with what they must hold."""
+        folder = os.path.join(ctx.pai_dir, "runtime.d")
+        wrong = differing_files(ctx, folder, self._files())
+        exists = any(ctx.stat(os.path.join(folder, name)) is not None for name in wrong)
+        return _State(wrong, exists)
 
     def plan(self, state: _State) -> Verdict:
         """Compare both files."""
-        wrong = [
-            name
-            for name, data in self._files().items()
-            if state[name][1] != data or (stat := state[name][0]) is None or stat.mode != 0o644
-        ]
-        if not wrong:
+        if not state.wrong:
             return no_change("both files match")
-        before = "nothing" if all(state[name][0] is None for name in wrong) else "other content"
-        return will_change(
-            f"write {' and '.join(wrong)}", before, f"{len(self._exported())} variables"
-        )
+        before = "other content" if state.exists else "nothing"
+        after = f"{len(self._exported())} variables"
+        return will_change(f"write {' and '.join(state.wrong)}", before, after)
 
     def apply(self, ctx: Context) -> Result:
         """Write both files."""
@@ -79,19 +72,19 @@ class JobEnvironment(StateModule):
                 ctx.log(f"the variable {name!r} is left out: a shell cannot export that name")
         directory = os.path.join(ctx.pai_dir, "runtime.d")
         ctx.make_dir(directory)
-        for name, data in self._files().items():
-            ctx.write_file(os.path.join(directory, name), data, 0o644)
+        for name, file in self._files().items():
+            ctx.write_file(os.path.join(directory, name), *file)
         return Result(message=f"{len(self._exported())} variables")
 
     def _exported(self) -> list[list[str]]:
         return [pair for pair in self.environment if _shell_can_name(pair[0])]
 
-    def _files(self) -> dict[str, bytes]:
+    def _files(self) -> dict[str, tuple[bytes, int]]:
         lines = [f"export {name}={_quoted(value)}\n" for name, value in self._exported()]
         cluster = json.dumps(self.cluster, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         return {
-            _ENVIRONMENT: "".join(lines).encode("utf-8", "surrogateescape"),
-            _CLUSTER: cluster.encode("utf-8", "surrogateescape"),
+            "runtime_env.sh": ("".join(lines).encode("utf-8", "surrogateescape"), 0o644),
+            "cluster.json": (cluster.encode("utf-8", "surrogateescape"), 0o644),
         }
 
 

@@ -17,6 +17,7 @@ from pairun.module import (
     Verdict,
     arg,
     define,
+    differing_files,
     no_change,
     parse_json,
     will_change,
@@ -70,9 +71,7 @@ class StorageConfig(StateModule):
             if paths.count(path) > 1:
                 raise Permanent(f"two storages at one mount point: {path}", fault="user")
         data = json.dumps(storages).encode()
-        stat = ctx.stat(self.path)
-        there = stat is not None and stat.mode == 0o600 and ctx.read_file(self.path) == data
-        return data, there
+        return data, not differing_files(ctx, "", {self.path: (data, 0o600)})
 
     def _allowed(self) -> list[str]:
         try:

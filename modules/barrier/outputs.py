@@ -6,9 +6,9 @@ import json
 import os
 import time
 
-from pairun.module import Context, Failure
+from pairun.module import Context, Failure, differing_files
 
-from .objects import MAX_BYTES, Object, all_members, task_attempts
+from .objects import Object, all_members, task_attempts
 
 
 class BarrierLog:
@@ -41,10 +41,9 @@ class BarrierLog:
 
 
 def write_if_changed(ctx: Context, name: str, data: bytes, mode: int = 0o644) -> None:
-    """Write a file on the shared volume, unless it has this content."""
-    path = os.path.join(ctx.pai_dir, name)
-    if ctx.stat(path) is None or ctx.read_file(path, MAX_BYTES) != data:
-        ctx.write_file(path, data, mode)
+    """Write a file on the shared volume, unless it has this content and mode."""
+    if differing_files(ctx, ctx.pai_dir, {name: (data, mode)}):
+        ctx.write_file(os.path.join(ctx.pai_dir, name), data, mode)
 
 
 def write_framework(ctx: Context, framework: Object) -> None:

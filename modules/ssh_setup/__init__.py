@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from pairun.module import (
     Context,
-    FileStat,
     Permanent,
     Result,
     Secret,
@@ -17,41 +16,31 @@ from pairun.module import (
     Verdict,
     arg,
     define,
+    differing_files,
     no_change,
     will_change,
 )
 
-from .files import File, all_files
+from .files import all_files
 from .keys import job_pair, keys_of_people
 from .peers import ssh_peers
 from .server import find_programs, is_running, search_path, ssh_folder, start_sshd
 
 
 class _State(NamedTuple):
-    """The files that the task needs, and their current state.
+    """The files that the task needs.
 
     Attributes:
-        needed: the files by name.
-        existing: each of these names' current state and content.
+        needed: content and mode by name.
+        differing: the names of those that are missing or differ.
         running: whether the sshd runs.
         complaints: what was omitted, as sentences.
     """
 
-    needed: Mapping[str, File]
-    existing: Mapping[str, tuple[FileStat | None, bytes | None]]
+    needed: Mapping[str, tuple[bytes, int]]
+    differing: list[str]
     running: bool
     complaints: tuple[str, ...]
-
-    def differing(self) -> list[str]:
-        """The names of files that are missing or differ in content or mode."""
-        return [name for name, file in self.needed.items() if not self._is_there(name, file)]
-
-    def _is_there(self, name: str, file: File) -> bool:
-        stat, data = self.existing[name]
-        return data == file.data and stat is not None and stat.mode == file.mode
-
-
-_MAX_BYTES = 256 * 1024 * 1024
 
 
 @define
@@ -104,21 +93,14 @@ class SshSetup(StateModule):
                 ctx.hide([pair[0].decode("utf-8", "surrogateescape")])
         peers = list(ssh_peers(ctx, complaints)) if job_ssh else []
         needed = dict(all_files(ctx, programs, int(port), pair, people, peers))
-        folder = ssh_folder(ctx)
-        existing = {}
-        for name in needed:
-            path = os.path.join(folder, name)
-            stat = ctx.stat(path)
-            is_file = stat is not None and stat.kind == "file"
-            existing[name] = (stat, ctx.read_file(path, _MAX_BYTES) if is_file else None)
-        return _State(needed, existing, is_running(ctx), tuple(complaints))
+        differing = differing_files(ctx, ssh_folder(ctx), needed)
+        return _State(needed, differing, is_running(ctx), tuple(complaints))
 
     def plan(self, state: _State) -> Verdict:
         """Compare every file, and check the sshd."""
-        names = state.differing()
-        if not names and state.running:
+        if not state.differing and state.running:
             return no_change("sshd runs with these keys and aliases")
-        parts = [f"write {', '.join(names)}"] if names else []
+        parts = [f"write {', '.join(state.differing)}"] if state.differing else []
         return will_change(" and ".join([*parts, *([] if state.running else ["start sshd"])]))
 
     def apply(self, ctx: Context) -> Result:
@@ -130,9 +112,8 @@ class SshSetup(StateModule):
         for part in ("", "empty", "bin"):
             ctx.make_dir(os.path.join(folder, part))
             ctx.set_mode(os.path.join(folder, part), 0o755)
-        for name in state.differing():
-            file = state.needed[name]
-            ctx.write_file(os.path.join(folder, name), file.data, file.mode)
+        for name in state.differing:
+            ctx.write_file(os.path.join(folder, name), *state.needed[name])
         programs = find_programs(ctx)
         if not state.running:
             start_sshd(ctx, programs, port)

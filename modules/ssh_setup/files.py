@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from pairun.module import Context
 
@@ -29,13 +28,6 @@ done
 """
 
 
-class File(NamedTuple):
-    """A file in the folder of ssh: its mode, and its content."""
-
-    mode: int
-    data: bytes
-
-
 def all_files(
     ctx: Context,
     programs: Programs,
@@ -43,29 +35,29 @@ def all_files(
     pair: tuple[bytes, str] | None,
     people: Iterable[str],
     peers: Iterable[Peer],
-) -> Iterator[tuple[str, File]]:
-    """Every file in the folder of ssh, by name."""
+) -> Iterator[tuple[str, tuple[bytes, int]]]:
+    """Every file in the folder of ssh: its name, its content and its mode."""
     folder = ssh_folder(ctx)
     seed = own_seed(ctx)
-    yield "seed", File(0o600, seed)
-    yield "host_key", File(0o600, ed25519_pair(derived(seed, b"the host"), "host")[0])
+    yield "seed", (seed, 0o600)
+    yield "host_key", (ed25519_pair(derived(seed, b"the host"), "host")[0], 0o600)
     lines = dict.fromkeys(people)
     if pair is not None:
-        yield "id", File(0o600, pair[0])
-        yield "id.pub", File(0o644, f"{pair[1]}\n".encode())
+        yield "id", (pair[0], 0o600)
+        yield "id.pub", (f"{pair[1]}\n".encode(), 0o644)
         known = {" ".join(line.split()[:2]) for line in lines}
         if " ".join(pair[1].split()[:2]) not in known:
             lines = {pair[1]: None, **lines}
-    yield "authorized_keys", File(0o644, "".join(f"{line}\n" for line in lines).encode())
-    yield "config", File(0o644, _client_config(folder, peers, programs).encode())
-    yield "sshd_config", File(0o644, _server_config(ctx, folder, programs, port).encode())
-    yield "session", File(0o600, _session(ctx, folder, programs))
-    yield "probe", File(0o644, _PROBE.encode())
+    yield "authorized_keys", ("".join(f"{line}\n" for line in lines).encode(), 0o644)
+    yield "config", (_client_config(folder, peers, programs).encode(), 0o644)
+    yield "sshd_config", (_server_config(ctx, folder, programs, port).encode(), 0o644)
+    yield "session", (_session(ctx, folder, programs), 0o600)
+    yield "probe", (_PROBE.encode(), 0o644)
     if programs.ssh:
         for name in ("ssh", "scp", "sftp"):
             if own_program := ctx.which(name):
                 text = f'#!/bin/sh\nexec {own_program} -F {folder}/config "$@"\n'
-                yield f"bin/{name}", File(0o755, text.encode())
+                yield f"bin/{name}", (text.encode(), 0o755)
 
 
 def _client_config(folder: str, peers: Iterable[Peer], programs: Programs) -> str:

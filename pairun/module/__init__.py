@@ -62,7 +62,7 @@ from pairun.module.classes import (
     unknown,
     will_change,
 )
-from pairun.module.context import Context
+from pairun.module.context import Context, differing_files
 from pairun.module.failures import (
     FAILURE_KINDS,
     Conflict,
@@ -93,7 +93,7 @@ __all__ = (  # noqa: RUF022 - by subject
     "Completed", "Fetched", "FetchedFile", "FileStat", "Gathering", "Instance", "Mount", "Peer", "Talk",
     "Unpacked",
     # readers and writers
-    "GpuReportElement", "Note", "RESTARTS", "cluster_path", "format_duration", "format_size",
+    "GpuReportElement", "Note", "RESTARTS", "cluster_path", "differing_files", "format_duration", "format_size",
     "is_link_local", "is_worth_a_retry", "job_instances", "own_rank", "parse_duration", "parse_gpu_report", "parse_json",
     "parse_record", "retry_after_s", "uncorrectable_errors",
 )  # fmt: skip

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import abc
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -491,3 +492,20 @@ class Context(abc.ABC):
             total: bytes in total, if known.
             file: the file's name.
         """
+
+
+def differing_files(ctx: Context, folder: str, files: Mapping[str, tuple[bytes, int]]) -> list[str]:
+    """The names of files that are missing, or differ in content or mode.
+
+    Args:
+        folder: the folder of the names.
+        files: name to the content and the mode that a file must have.
+    """
+
+    def differs(path: str, data: bytes, mode: int) -> bool:
+        stat = ctx.stat(path)
+        if stat is None or stat.kind != "file" or (stat.mode, stat.size) != (mode, len(data)):
+            return True
+        return ctx.read_file(path, len(data)) != data
+
+    return [name for name, file in files.items() if differs(os.path.join(folder, name), *file)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 FailureKind = Literal["transient", "timeout", "conflict", "permanent", "internal"]
 
@@ -59,26 +59,11 @@ such name" for up to 30 s (CoreDNS, plugin ``cache``)."""
 class NoSuchHost(Transient):
     """A host's name does not exist: a typo, or a DNS entry that is not there yet."""
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        fault: Fault = "unknown",
-        hint: str
-        | None = "check the name for a typo; a name without dots is resolved in the Pod's "
-        "search domains",
-        retry_after_s: float | None = None,
-        retry_within_s: float | None = NEW_NAME_S,
-        exit_code: int | None = None,
-    ) -> None:
-        super().__init__(
-            message,
-            fault=fault,
-            hint=hint,
-            retry_after_s=retry_after_s,
-            retry_within_s=retry_within_s,
-            exit_code=exit_code,
+    def __init__(self, message: str, **more: Any) -> None:
+        hint = (
+            "check the name for a typo; a name without dots is resolved in the Pod's search domains"
         )
+        super().__init__(message, **{"hint": hint, "retry_within_s": NEW_NAME_S, **more})
 
     @classmethod
     def named(cls, host: str, because: str) -> NoSuchHost:
