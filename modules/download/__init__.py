@@ -26,8 +26,7 @@ from pairun.module import (
     will_change,
 )
 
-from .items import Item, entry_problems, host_of
-from .target import MARKER, Target, difference, look, require_ours, text_after, text_before
+from .items import MARKER, Item, Target, entry_problems, look
 
 _LEAST_UNPACKED, _MOST_UNPACKED = 1 << 30, 100 << 30
 _RATIO = 100
@@ -131,28 +130,24 @@ class Download(StateModule):
 
     def plan(self, state: list[Target]) -> Verdict:
         """Compare existence, content and mode."""
-        pairs = list(zip(self._items(), state, strict=True))
-        changes = [(item, target) for item, target in pairs if difference(item, target)]
-        if changes:
-            what = "; ".join(difference(item, target) or "" for item, target in changes[:3])
+        if changes := [target for target in state if target.difference]:
+            what = "; ".join(target.difference for target in changes[:3])
             more = f"; and {len(changes) - 3} more" if len(changes) > 3 else ""
-            return will_change(what + more, text_before(changes[0][1]), text_after(changes[0][0]))
-        if all(item.sha256 for item, _ in pairs):
-            return no_change(
-                "the content of the archive exists" if all(i.unpack for i, _ in pairs)
-                else "the content matches"
-            )  # fmt: skip
-        return no_change("it exists; without sha256, pairun does not check its content")
+            return will_change(what + more, changes[0].before, changes[0].after)
+        if not all(target.item.sha256 for target in state):
+            return no_change("it exists; without sha256, pairun does not check its content")
+        if all(target.item.unpack for target in state):
+            return no_change("the content of the archive exists")
+        return no_change("the content matches")
 
     def apply(self, ctx: Context) -> Result:
         """Download files that are missing or differ."""
         done = []
-        for item in self._items():
-            target = look(ctx, item)
-            if not (why := difference(item, target)):
+        for item, target in ((item, look(ctx, item)) for item in self._items()):
+            if not target.difference:
                 continue
-            require_ours(item, target)
-            if why.startswith("set the mode"):
+            target.require_ours()
+            if target.difference.startswith("set the mode"):
                 ctx.set_mode(item.path, item.mode)
                 continue
             ctx.make_dir(os.path.dirname(item.path))
@@ -205,7 +200,7 @@ class Download(StateModule):
         except Permanent as e:
             # The same archive would fail again; the server may send another one.
             ctx.remove(archive)
-            message = f"what {host_of(item)} sent cannot be unpacked: {e.message}"
+            message = f"what {item.host} sent cannot be unpacked: {e.message}"
             raise Permanent(message, fault=e.fault, hint=e.hint) from e
         ctx.remove(archive)
         return {**_facts(item, fetched), "members": unpacked.members, "unpacked": unpacked.size}

@@ -1,4 +1,4 @@
-"""One item to download, and the checks of its entry."""
+"""One item to download: the checks of its entry, and the current state of its path."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from pairun.module import Secret, reveal
+from pairun.module import Context, FileStat, Permanent, Secret, parse_record, reveal
 
+MARKER = ".pairun-unpacked"
+"""The file next to an archive's members that identifies the archive."""
+
+_MARKER_BYTES = 64 * 1024
 _KEYS = ("url", "dest", "unpack", "sha256", "mode")
 
 
@@ -30,6 +34,14 @@ class Item(NamedTuple):
     unpack: bool
     sha256: str | None
     mode: int
+
+    @property
+    def host(self) -> str:
+        """The host in the address."""
+        try:
+            return urlsplit(reveal(self.url)).hostname or "?"
+        except ValueError:
+            return "?"
 
     def marker(self) -> dict[str, Any]:
         """The content of the file that identifies an unpacked archive."""
@@ -80,9 +92,91 @@ def _address_problem(url: str) -> str | None:
     return None if parts.hostname else "'url' names no server"
 
 
-def host_of(item: Item) -> str:
-    """The host in the address."""
-    try:
-        return urlsplit(reveal(item.url)).hostname or "?"
-    except ValueError:
-        return "?"
+class Target(NamedTuple):
+    """The current state of an item's path.
+
+    Attributes:
+        item: the item.
+        stat: of the path; None if it does not exist.
+        sha256: of the file, if it is compared.
+        marker: of the archive unpacked there, or None.
+        empty: whether it is an empty directory.
+    """
+
+    item: Item
+    stat: FileStat | None
+    sha256: str | None = None
+    marker: dict[str, Any] | None = None
+    empty: bool = False
+
+    @property
+    def difference(self) -> str:
+        """What the task would do; empty if nothing."""
+        item, stat, marker = self.item, self.stat, self.item.marker()
+        source = f"{item.path} from {item.host}"
+        if item.unpack:
+            key = "sha256" if item.sha256 else "url_sha256"
+            if self.marker is not None and self.marker.get(key) == marker[key]:
+                return ""
+            return f"{'unpack' if stat is None else 'replace'} {source}"
+        if stat is None:
+            return f"download {source}"
+        if stat.kind != "file" or self.sha256 != item.sha256:
+            return f"replace {source}"
+        return f"set the mode of {item.path}" if stat.mode != item.mode else ""
+
+    @property
+    def before(self) -> str:
+        """The current state, for people."""
+        if self.stat is None:
+            return "nothing"
+        if self.marker is not None:
+            return f"an archive with the sha256 {self.marker.get('sha256')}"
+        content = f"sha256 {self.sha256}" if self.sha256 is not None else self.stat.kind
+        return f"{content}, mode {self.stat.mode:04o}"
+
+    @property
+    def after(self) -> str:
+        """The state after the task, for people."""
+        content = f"sha256 {self.item.sha256}" if self.item.sha256 else "whatever is there"
+        return content if self.item.unpack else f"{content}, mode {self.item.mode:04o}"
+
+    def require_ours(self) -> None:
+        """Refuse to replace a directory or device that this task did not make.
+
+        Raises:
+            Permanent: there is one.
+        """
+        path, stat = self.item.path, self.stat
+        if stat is None:
+            return
+        if not self.item.unpack and stat.kind in ("directory", "other"):
+            word = "directory" if stat.kind == "directory" else "special file"
+            message = f"{path} is a {word}; a file does not replace it"
+            hint = "name the file itself, or remove the existing file in an earlier task"
+            raise Permanent(message, fault="user", hint=hint)
+        if self.item.unpack and stat.kind != "directory":
+            raise Permanent(f"{path} exists and is not a directory", fault="user")
+        if self.item.unpack and self.marker is None and not self.empty:
+            message = f"{path} exists, and its content is not from a download"
+            hint = "name a separate directory: pairun replaces it as a whole"
+            raise Permanent(message, fault="user", hint=hint)
+
+
+def look(ctx: Context, item: Item) -> Target:
+    """The current state of an item's path."""
+    stat = ctx.stat(item.path)
+    kind = stat.kind if stat is not None else None
+    if item.unpack and kind == "directory":
+        return Target(item, stat, marker=_marker(ctx, item), empty=not ctx.list_dir(item.path))
+    comparable = item.sha256 is not None and not item.unpack and kind == "file"
+    return Target(item, stat, ctx.digest(item.path) if comparable else None)
+
+
+def _marker(ctx: Context, item: Item) -> dict[str, Any] | None:
+    path = os.path.join(item.path, MARKER)
+    stat = ctx.stat(path)
+    if stat is None or stat.kind != "file" or stat.size > _MARKER_BYTES:
+        return None
+    marker = parse_record(ctx.read_file(path, _MARKER_BYTES) or b"")
+    return marker if marker is not None and marker.get("schema") == 1 else None
