@@ -8,6 +8,7 @@ import ipaddress
 from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
 
 from pairun.module import Permanent
 
@@ -57,22 +58,15 @@ def proxy_for(address: SplitResult, env: Mapping[str, str]) -> Proxy | None:
 
 def _is_direct(address: SplitResult, no_proxy: str) -> bool:
     """Whether an address needs no proxy: hosts, domains, networks, ``*``."""
-    host = address.hostname or ""
-    try:
+    host, entries = address.hostname or "", [e.strip() for e in no_proxy.split(",")]
+    with contextlib.suppress(ValueError):
         ip = ipaddress.ip_address(host)
-    except ValueError:
-        ip = None
-    if host == "localhost" or (ip is not None and ip.is_loopback):
-        return True
-    for entry in filter(None, (e.strip().lower() for e in no_proxy.split(","))):
-        if ip is not None:
+        if ip.is_loopback:
+            return True
+        for entry in entries:
             with contextlib.suppress(ValueError):
                 if ip in ipaddress.ip_network(entry, strict=False):
                     return True
-        name, _, port = entry.partition(":")
-        name = name.removeprefix("*").removeprefix(".")
-        if port and port != str(address.port or ""):
-            continue
-        if entry == "*" or (name and (host == name or host.endswith("." + name))):
-            return True
-    return False
+    names = ",".join(entry.removeprefix("*.") for entry in entries)
+    direct = proxy_bypass_environment(address.netloc, {"no": names})
+    return host == "localhost" or "*" in entries or bool(direct)
