@@ -13,6 +13,7 @@ from typing import Literal
 
 import attrs
 
+from pairun.base.machine import MACHINE
 from pairun.engines.local.isolation import Isolation
 from pairun.engines.local.workdir import end_survivors
 from pairun.secrets.masking import MaskedStream
@@ -47,8 +48,7 @@ class InstanceOutput:
         self._stream: MaskedStream = vault.stream()
         self._rest = b""
         self._read_at = 0.0
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._log = os.open(log_path, flags, 0o600)
+        self._log = MACHINE.open_append(log_path, 0o600)
 
     def close_writer(self) -> None:
         """Close the writer, so that only the process holds it."""

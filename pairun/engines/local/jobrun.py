@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 
 from pairun.base.grace import VARIABLE as GRACE_VARIABLE
+from pairun.base.machine import MACHINE
 from pairun.base.paths import KEY_FILE, PLAIN_FILES, STOP_NOTE
 from pairun.base.signals import Signals
 from pairun.engines.completionpolicy import Decision, Ended, RolePolicy, decide
@@ -360,6 +361,5 @@ class LocalRun:
 
 
 def _write(path: str, text: str) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with open(fd, "w", encoding="utf-8") as f:
+    with open(MACHINE.open_new(path), "w", encoding="utf-8") as f:
         f.write(text)

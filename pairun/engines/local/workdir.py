@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable
 
 from pairun.base.folder import LISTED, open_folder
+from pairun.base.machine import MACHINE
 from pairun.base.runfolders import MARKER, OUTCOME, PREVIOUS
 from pairun.base.system import mount_points
 from pairun.errors import PairunError, Problem
@@ -86,10 +87,9 @@ class WorkDir:
             succeeded: whether the job succeeded.
             because: why, as text.
         """
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         # a full disk must not change the run's outcome
         with contextlib.suppress(OSError):
-            file = os.open(os.path.join(self.path, OUTCOME), flags, 0o600)
+            file = MACHINE.open_new(os.path.join(self.path, OUTCOME))
             with open(file, "w", encoding="utf-8") as f:
                 json.dump({"succeeded": succeeded, "because": because}, f)
 
@@ -110,8 +110,7 @@ class WorkDir:
                 f"{self._shown} is not empty, and pairun run did not create it",
                 hint="name a new or empty directory with --workdir",
             )
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._marker = os.open(marker, flags, 0o600)
+        self._marker = MACHINE.open_append(marker, 0o600)
 
     def _lock(self) -> None:
         assert self._marker is not None
@@ -153,8 +152,7 @@ class WorkDir:
             raise self._unusable(f"{keeping} is a symbolic link, and pairun run did not create it")
         if not self._is_there(KEEPING):
             os.mkdir(keeping, 0o700)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        os.close(os.open(os.path.join(keeping, MARKER), flags, 0o600))
+        os.close(MACHINE.open_append(os.path.join(keeping, MARKER), 0o600))
         for name in made:
             os.rename(os.path.join(self.path, name), os.path.join(keeping, name))
         if self._is_there(PREVIOUS):
