@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from pairun.module import (
     Context,
@@ -20,18 +19,6 @@ from pairun.module import (
     no_change,
     will_change,
 )
-
-
-class _State(NamedTuple):
-    """The folders before the task.
-
-    Attributes:
-        exists: whether the root exists.
-        full: the matching folders that are not empty, with their modes.
-    """
-
-    exists: bool
-    full: dict[str, int]
 
 
 @define
@@ -59,35 +46,37 @@ class CacheClean(StateModule):
             elif not re.sub(r"[*?]|\[[^]]*\]", "", pattern):
                 yield f"'folders' must name more than {pattern!r}, which matches any name"
 
-    def probe(self, ctx: Context) -> _State:
-        """Find the folders that match and are not empty."""
-        names = ctx.list_dir(self.root)
+    def probe(self, ctx: Context) -> dict[str, int] | None:
+        """The folders that match and are not empty, with their modes; None without the root."""
+        if (names := ctx.list_dir(self.root)) is None:
+            return None
         full: dict[str, int] = {}
-        for name in names or ():
+        for name in names:
             path = os.path.join(self.root, name)
             if not any(fnmatchcase(name, p) for p in self.folders):
                 continue
             there = ctx.stat(path)
             if there is not None and there.kind == "directory" and ctx.list_dir(path):
                 full[name] = there.mode
-        return _State(names is not None, full)
+        return full
 
-    def plan(self, state: _State) -> Verdict:
+    def plan(self, state: dict[str, int] | None) -> Verdict:
         """Empty the folders that are not empty."""
-        if not state.exists:
+        if state is None:
             return no_change(f"{self.root} does not exist")
-        if not state.full:
+        if not state:
             return no_change("every folder that matches is empty")
-        return will_change(f"empty {', '.join(state.full)}")
+        return will_change(f"empty {', '.join(state)}")
 
     def apply(self, ctx: Context) -> Result:
         """Remove each folder with its content, and make it again."""
-        if self._is_link(ctx):
+        there = ctx.stat(self.root)
+        if there is not None and there.kind == "link":
             raise Permanent(
                 f"{self.root} is a symbolic link", fault="platform", hint="name its target"
             )
         before = ctx.free_bytes(self.root)
-        full = self.probe(ctx).full
+        full = self.probe(ctx) or {}
         for name, mode in full.items():
             path = os.path.join(self.root, name)
             # As a whole, by its name in the root: other writers of the root cannot redirect the
@@ -96,7 +85,3 @@ class CacheClean(StateModule):
             ctx.make_dir(path, mode)
         freed = format_size(max(0, ctx.free_bytes(self.root) - before))
         return Result(message=f"emptied {', '.join(full) or 'nothing'}; {freed} are free again")
-
-    def _is_link(self, ctx: Context) -> bool:
-        there = ctx.stat(self.root)
-        return there is not None and there.kind == "link"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from pairun.module import (
     Context,
@@ -26,12 +25,6 @@ from pairun.module import (
 _LOOK_S = 0.5
 # The end of the task's time, reserved to exit in order before it is stopped.
 _RESERVE_S = 1.5
-
-
-class _State(NamedTuple):
-    """The state before the hold."""
-
-    released: bool
 
 
 @define
@@ -66,15 +59,15 @@ class Hold(StateModule):
         if self.argv is not None and (not self.argv or not self.argv[0]):
             yield "'argv' must name a program"
 
-    def probe(self, ctx: Context) -> _State:
+    def probe(self, ctx: Context) -> bool:
         """Check whether the hold was already released."""
-        return _State(released=ctx.stat(_release(ctx)) is not None)
+        return ctx.stat(_release(ctx)) is not None
 
-    def plan(self, state: _State) -> Verdict:
+    def plan(self, state: bool) -> Verdict:
         """Hold, unless it is not needed."""
         if self.time <= 0:
             return no_change("no hold time is set")
-        if state.released:
+        if state:
             return no_change("it was released before it began")
         return will_change(f"keep the container for {format_duration(self.time)}", does="runs")
 

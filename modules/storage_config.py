@@ -6,7 +6,7 @@ import base64
 import json
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pairun.module import (
@@ -146,7 +146,7 @@ def _entry(mount: Record, servers: Mapping[str, Record], name: str) -> dict[str,
         message = f"the server {called} is of the type {kind}, which cannot be mounted"
         raise Permanent(message, fault="platform")
     try:
-        own = dict(_KINDS[kind](server))
+        own = _fields(kind, server)
         path = mount["mountPoint"]
     except KeyError as e:
         message = f"{e.args[0]!r} is missing in the storage {name} or its server {called}"
@@ -160,46 +160,36 @@ def _entry(mount: Record, servers: Mapping[str, Record], name: str) -> dict[str,
     }
 
 
-def _nfs(server: Record) -> Iterator[tuple[str, Any]]:
-    yield "server", server["address"]
-    yield "export", server["rootPath"]
+def _fields(kind: str, server: Record) -> dict[str, Any]:
+    """What a server's record says of a storage.
+
+    Raises:
+        KeyError: a required value is missing.
+    """
+    required, optional = _KINDS[kind]
+    fields = {name: server[key] for name, key in required.items()}
+    fields |= {name: server.get(key) for name, key in optional.items()}
+    if kind == "samba":
+        fields["share"] = str(fields["share"]).strip("/")
+    elif kind == "hdfs":
+        fields["namenode"] = f"{fields['namenode']}:{server.get('port') or 8020}"
+    elif kind == "azurefile":
+        if server.get("proxy"):
+            message = "a proxy in front of azurefile is not supported"
+            hint = "let the node reach the file share's port 445"
+            raise Permanent(message, fault="platform", hint=hint)
+        # OpenPAI's "data store" is the server's address.
+        fields["server"] = re.sub(r"^(https?:)?//|/.*$", "", str(fields["server"] or ""))
+    return fields
 
 
-def _samba(server: Record) -> Iterator[tuple[str, Any]]:
-    yield "server", server["address"]
-    yield "share", str(server["rootPath"]).strip("/")
-    yield "username", server.get("userName")
-    yield "password", server.get("password")
-    yield "domain", server.get("domain")
-
-
-def _azurefile(server: Record) -> Iterator[tuple[str, Any]]:
-    if server.get("proxy"):
-        hint = "let the node reach the file share's port 445"
-        raise Permanent(
-            "a proxy in front of azurefile is not supported", fault="platform", hint=hint
-        )
-    # OpenPAI's "data store" is the server's address.
-    yield "server", re.sub(r"^(https?:)?//|/.*$", "", str(server.get("dataStore") or ""))
-    yield "share", server["fileShare"]
-    yield "account", server["accountName"]
-    yield "key", server["key"]
-
-
-def _azureblob(server: Record) -> Iterator[tuple[str, Any]]:
-    yield "container", server["containerName"]
-    yield "account", server["accountName"]
-    yield "key", server["key"]
-
-
-def _hdfs(server: Record) -> Iterator[tuple[str, Any]]:
-    yield "namenode", f"{server['namenode']}:{server.get('port') or 8020}"
-
-
-_KINDS: dict[str, Callable[[Record], Iterator[tuple[str, Any]]]] = {
-    "nfs": _nfs,
-    "samba": _samba,
-    "azurefile": _azurefile,
-    "azureblob": _azureblob,
-    "hdfs": _hdfs,
-}
+_KINDS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "nfs": ({"server": "address", "export": "rootPath"}, {}),
+    "samba": ({"server": "address", "share": "rootPath"},
+              {"username": "userName", "password": "password", "domain": "domain"}),
+    "azurefile": ({"share": "fileShare", "account": "accountName", "key": "key"},
+                  {"server": "dataStore"}),
+    "azureblob": ({"container": "containerName", "account": "accountName", "key": "key"}, {}),
+    "hdfs": ({"namenode": "namenode"}, {}),
+}  # fmt: skip
+"""Of each type of storage, the required and the optional fields: ours to the record's."""
