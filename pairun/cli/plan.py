@@ -16,9 +16,9 @@ from pairun.openpai.enginelayers import RECORD
 from pairun.playbook.content import Content, open_content
 from pairun.playbook.document.texts import decode
 from pairun.playbook.effective import Layers
-from pairun.report.jobreview_text import print_review, setting_line
+from pairun.report.jobreview_text import print_review
 from pairun.report.problems import print_problems
-from pairun.report.review_data import refused_data, reviews_data
+from pairun.report.review_data import refused_data, reviews_data, setting_line
 from pairun.report.review_text import ReviewText
 from pairun.review.jobreview import (
     JobReview,

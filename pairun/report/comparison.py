@@ -7,14 +7,12 @@ import json
 from collections.abc import Sequence
 from typing import IO, Any
 
-from pairun.base.escapes import visible
-from pairun.errors import Problem, render
+from pairun.errors import Problem
 from pairun.plan import Late
 from pairun.playbook.content import Content
-from pairun.report.problems import print_problems, problem_data
-from pairun.report.review_text import ReviewText
+from pairun.report.problems import print_problems, problem_data, problem_text
 from pairun.report.shown import shown_data
-from pairun.report.tint import Tint
+from pairun.report.tint import Printer
 from pairun.review.comparison import TASK, Change, Comparison, JobDiff, RoleDiff, Value
 from pairun.secrets.vault import Vault
 
@@ -78,7 +76,8 @@ def print_comparison(comparison: Comparison, stream: IO[str]) -> None:
         comparison: the comparison of jobs.
         stream: the stream to print to.
     """
-    text, style, vault = ReviewText(stream, comparison.vault), Tint(stream), comparison.vault
+    vault = comparison.vault
+    text = Printer(stream, vault)
     for side, content in (("old", comparison.old), ("new", comparison.new)):
         shown = ", ".join(f"{r.layer} {r.path} {r.digest()}" for r in content.roots)
         text.wrapped(f"{side}: {shown}", hang="  ")
@@ -96,7 +95,7 @@ def print_comparison(comparison: Comparison, stream: IO[str]) -> None:
             if not role.changes and not role.missing:
                 continue
             first = printed.setdefault(json.dumps(_role(role, vault)), name)
-            text.line(style(f"role {name}", "bold") + f": as role {first}" * (first != name))
+            text.line(text.style(f"role {name}", "bold") + f": as role {first}" * (first != name))
             if first != name:
                 continue
             if role.missing:
@@ -109,19 +108,16 @@ def print_comparison(comparison: Comparison, stream: IO[str]) -> None:
                 continue
             refused = any(p.severity == "error" for p in problems)
             more = "; refused values are omitted above" if refused else ""
-            text.line("  " + style(f"only with the {side} roots{more}", "bold"))
-            for p in problems:
-                hint = visible(p.hint) if p.hint else None
-                shown = render(p._replace(message=visible(p.message), hint=hint), style)
-                for line in vault.text(shown).split("\n"):
-                    stream.write(f"    {line}\n")
+            text.line("  " + text.style(f"only with the {side} roots{more}", "bold"))
+            for line in "\n".join(problem_text(p, vault, text.style) for p in problems).split("\n"):
+                text.line(f"    {line}")
         text.line(_summary(job, comparison))
     stream.flush()
     for job in comparison.jobs:
         print_problems(job.both, vault)
 
 
-def _print_change(text: ReviewText, change: Change, vault: Vault) -> None:
+def _print_change(text: Printer, change: Change, vault: Vault) -> None:
     old, new = (_lines(v, vault) for v in (change.old, change.new))
     now, was = (v.setter if v else "" for v in (change.new, change.old))
     who = f"  ← {now}" if now else ""

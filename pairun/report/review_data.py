@@ -1,23 +1,98 @@
-"""A review as JSON data, with its secrets masked."""
+"""What every view of a review shows of its roles, and a review as JSON data; secrets are masked."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from pairun.errors import Problem
+from pairun.job.planning import RolePlan
 from pairun.job.templates import user_command
 from pairun.module import Phase
-from pairun.plan import Task
-from pairun.playbook.podfragment import NO_POD_SETTINGS, PodSettings
+from pairun.playbook.drafts import Setter, history, setter_of
+from pairun.playbook.podfragment import NO_POD_SETTINGS
 from pairun.report.problems import problem_data
-from pairun.report.shown import override_data, shown_data, source_data
+from pairun.report.shown import shown_setter
+from pairun.report.task_view import TaskView, view_of
 from pairun.review.jobreview import JobReview
-from pairun.review.taskreview import Reviewed, is_unset, keyword_values, sources_of
 from pairun.secrets.vault import Vault
 
 SCHEMA = 1
+
+
+@attrs.frozen(kw_only=True)
+class RoleView:
+    """What the views of a review show of a role.
+
+    Attributes:
+        plan: its plan.
+        image: the image's uri.
+        pod: the settings of its Pods that the cluster or the job sets, in their JSON form.
+        phases: its tasks.
+    """
+
+    plan: RolePlan
+    image: str
+    pod: Mapping[str, Mapping[str, Any]]
+    phases: Mapping[Phase, Sequence[TaskView]]
+
+
+def role_views(review: JobReview) -> list[RoleView]:
+    """The roles of a review; a task that an earlier role has, too, names that role."""
+    first: dict[tuple[Phase, str], str] = {}
+
+    def views(role: str, phase: Phase) -> Iterator[TaskView]:
+        for view in (view_of(task, review.vault) for task in review.tasks[role][phase]):
+            key = phase, json.dumps({**view.data, "where": ""}, sort_keys=True)
+            same_as = first.setdefault(key, role)
+            yield attrs.evolve(view, same_as=same_as) if same_as != role else view
+
+    roles = []
+    for plan in review.plans:
+        name, image = plan.role.name, plan.role.image.node.get("uri")
+        roles.append(
+            RoleView(
+                plan=plan,
+                image=review.vault.text(str(image.value)) if image else "",
+                pod=dict(_pod_settings(review, name)),
+                phases={phase: list(views(name, phase)) for phase in review.tasks[name]},
+            )
+        )
+    return roles
+
+
+def _pod_settings(review: JobReview, role: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    pod = review.pods.get(role, NO_POD_SETTINGS)
+    refused = pod.refused(review.problems)
+    for key, node in pod.above("built-in").items():
+        value, *before = (
+            {"value": shown_setter(s, key, review.vault), "layer": s.layer, "where": s.where}
+            for s in map(setter_of, history(node))
+        )
+        yield (
+            key,
+            {
+                **value,
+                **({"refused": True} if key in refused else {}),
+                **({"was": before[0]} if before else {}),
+            },
+        )
+
+
+def setting_line(path: str, setter: Setter, vault: Vault) -> str:
+    """A value of a setting, masked, and who set it.
+
+    Args:
+        path: of the setting, such as ``git.args.depth``.
+        setter: the value, with its layer and place.
+        vault: masks it.
+    """
+    value = json.dumps(shown_setter(setter, path, vault), ensure_ascii=False)
+    source = f", {setter.source}" if setter.source else ""
+    return f"{value}  ← {setter.layer} {setter.where}{source}"
 
 
 def reviews_data(reviews: Sequence[JobReview]) -> dict[str, Any]:
@@ -35,83 +110,12 @@ def refused_data(problems: Sequence[Problem], vault: Vault) -> dict[str, Any]:
 
 def _review_data(review: JobReview) -> dict[str, Any]:
     roles: dict[str, dict[str, Any]] = {}
-    for plan in review.plans:
+    for each in role_views(review):
         assert review.job is not None
-        command = review.vault.text(user_command(review.job, plan.role))
-        role = roles[plan.role.name] = {"user_command": command}
-        if pod := _pod_data(review, review.pods.get(plan.role.name, NO_POD_SETTINGS)):
-            role["pod"] = pod
-        for phase, tasks in review.tasks[plan.role.name].items():
-            role[phase] = [as_data(t, review.vault) for t in tasks]
+        command = review.vault.text(user_command(review.job, each.plan.role))
+        role = roles[each.plan.role.name] = {"user_command": command}
+        if each.pod:
+            role["pod"] = each.pod
+        role |= {phase: [t.data for t in tasks] for phase, tasks in each.phases.items()}
     problems = [problem_data(p, review.vault) for p in review.problems]
     return {"roles": roles, "problems": problems}
-
-
-def _pod_data(review: JobReview, pod: PodSettings) -> dict[str, Any]:
-    """The settings of a role's Pods that the cluster or the job sets."""
-    refused = pod.refused(review.problems)
-    return {
-        key: {
-            "value": shown_data(node.plain(), review.vault),
-            "layer": node.place.source.layer,
-            "where": str(node.place),
-            **({"refused": True} if key in refused else {}),
-        }
-        for key, node in pod.above("built-in").items()
-    }
-
-
-def as_data(reviewed: Reviewed, vault: Vault) -> dict[str, Any]:
-    """A reviewed task as JSON data; secrets are masked."""
-    task = reviewed.task
-    out: dict[str, Any] = {
-        "id": reviewed.id,
-        "name": vault.text(reviewed.name),
-        "module": reviewed.module,
-        "layer": reviewed.layer,
-        "where": reviewed.where,
-        "verdict": reviewed.verdict.kind,
-        "because": vault.text(reviewed.verdict.because),
-    }
-    if reviewed.verdict.does:
-        out["does"] = reviewed.verdict.does
-    if reviewed.disabled:
-        out["disabled"] = reviewed.disabled
-    if reviewed.group:
-        out["parallel"] = vault.text(reviewed.group)
-    if task is not None:
-        out |= _task_data(task, vault)
-    if reviewed.overrides:
-        out["overrides"] = [override_data(o, vault) for o in reviewed.overrides]
-    if reviewed.origins is not None:
-        sources = [source_data(*each, vault) for each in sources_of(reviewed.origins)]
-        out |= {"sources": sources} if sources else {}
-    return out
-
-
-def first_roles(review: JobReview) -> dict[tuple[str, Phase, int], str]:
-    """For each role, phase and number of a task, the first role that has the same task."""
-    first: dict[tuple[Phase, str], str] = {}
-    roles: dict[tuple[str, Phase, int], str] = {}
-    for role, phases in review.tasks.items():
-        for phase, tasks in phases.items():
-            for at, task in enumerate(tasks):
-                data = json.dumps({**as_data(task, review.vault), "where": ""}, sort_keys=True)
-                roles[role, phase, at] = first.setdefault((phase, data), role)
-    return roles
-
-
-def _task_data(task: Task, vault: Vault) -> dict[str, Any]:
-    out: dict[str, Any] = {"args": shown_data(task.args, vault)}
-    for name, value in keyword_values(task).items():
-        if not is_unset(value):
-            out[name] = shown_data(value, vault)
-    if task.on_exit:
-        out["on_exit"] = [
-            {
-                "id": h.id, "name": vault.text(h.title), "module": h.module,
-                "event": list(h.events), **_task_data(h, vault),
-            }
-            for h in task.on_exit
-        ]  # fmt: skip
-    return out

@@ -44,6 +44,15 @@ def container_texts(*values: Any) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
+IN_CONTAINER = "known in the container: "
+"""The reason why a value is unknown that only the user's container can expand begins with this."""
+
+
+def is_late(data: Any) -> bool:
+    """Whether plain data is what `shown_data` makes of a late value."""
+    return isinstance(data, Mapping) and data.keys() == {"unknown", "template"}
+
+
 def shown_data(value: Any, vault: Vault) -> Any:
     """Plain data with secrets masked; a late value becomes the reason why it is unknown."""
     if isinstance(value, Secret):
@@ -52,7 +61,7 @@ def shown_data(value: Any, vault: Vault) -> Any:
         return masked if masked != value.reveal() else repr(value)
     if isinstance(value, Late):
         texts = vault.text(", ".join(container_texts(value)))
-        because = f"known in the container: {texts}" if texts else value.because
+        because = f"{IN_CONTAINER}{texts}" if texts else value.because
         return {"unknown": because, "template": vault.text(value.template)}
     if isinstance(value, Mapping):
         return {k: shown_data(v, vault) for k, v in value.items()}
@@ -72,11 +81,6 @@ def shown_setter(setter: Setter, path: str, vault: Vault) -> Any:
     """
     key = re.split("[ .]", setter.source or path)[-1]
     return shown_data(with_secrets(setter.value, key), vault)
-
-
-def setter_words(setter: Setter) -> str:
-    """Who set a value: layer, place, and the parameter if it comes from one."""
-    return ", ".join(filter(None, (f"{setter.layer} {setter.where}", setter.source)))
 
 
 def source_data(path: str, setter: Setter, vault: Vault) -> dict[str, Any]:

@@ -1,10 +1,13 @@
-"""Whether a stream takes colours, and coloured texts."""
+"""Prints lines for people: whether a stream takes colours, its width, what is masked."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from typing import IO
+
+from pairun.base.escapes import visible
+from pairun.secrets.vault import Vault
 
 _CODES = {
     "bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36,
@@ -47,6 +50,41 @@ class Tint:
 
     def __call__(self, text: str, *names: str) -> str:
         """Return a text in the named colours."""
-        if not self.on or not names:
-            return text
-        return f"\033[{';'.join(str(_CODES[name]) for name in names)}m{text}\033[0m"
+        codes = ";".join(str(_CODES[name]) for name in names if name)
+        return f"\033[{codes}m{text}\033[0m" if self.on and codes else text
+
+
+class Printer:
+    """Prints lines of plain text; containers have no other library for it.
+
+    Args:
+        stream: the stream to print to.
+        vault: masks what is printed; by default it is masked already.
+
+    Attributes:
+        style: colours texts.
+    """
+
+    def __init__(self, stream: IO[str], vault: Vault | None = None) -> None:
+        self._stream = stream
+        self._mask = vault.text if vault else str
+        self.style = Tint(stream)
+
+    def line(self, text: str = "", *colors: str) -> None:
+        """Print one line."""
+        self._stream.write(self.style(self._mask(text).rstrip(), *colors) + "\n")
+
+    def wrapped(self, text: str, indent: str = "", color: str = "", hang: str = "") -> None:
+        """Wrap and print a text."""
+        # Mask before wrapping, because a line break may split a secret.
+        text, width = visible(self._mask(text)), self.style.width - len(indent) - len(hang)
+        for n, part in enumerate(_wrapped(text, max(30, width))):
+            self._stream.write(f"{indent}{hang * (n > 0)}{self.style(part, color)}\n")
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    if len(text) <= width and text.isprintable():
+        return [text.rstrip(" ")]
+    import textwrap  # 1 ms, and most lines fit
+
+    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]

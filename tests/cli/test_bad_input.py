@@ -18,7 +18,7 @@ from pairun.playbook.content import Content, Root, built_in_root
 from pairun.playbook.document.reading import Node, node_of, read_text
 from pairun.playbook.effective import Layers
 from pairun.report.problems import problem_data
-from pairun.report.review_data import as_data
+from pairun.report.task_view import view_of
 from pairun.review.jobreview import review_loaded
 from pairun.secrets.vault import Vault
 from tests.effort import cases
@@ -295,7 +295,7 @@ def test_a_job_with_any_mistake_is_reviewed(open_layers: Layers, data: st.DataOb
         assert problem_data(p, review.vault)
     for phases in review.tasks.values():
         for tasks in phases.values():
-            assert "hunter2" not in str([as_data(t, review.vault) for t in tasks])
+            assert "hunter2" not in str([view_of(t, review.vault).data for t in tasks])
 
 
 @given(text=st.text(st.sampled_from("ab:-[]{},'\"\n &*!|>#%@`\\<{}%"), max_size=60))

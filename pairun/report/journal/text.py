@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import IO
+from collections.abc import Iterable, Sequence
 
 from pairun.base.durations import shown_duration
 from pairun.report.journal.blame import Cost, PhaseBlame, Slowest, blame, slowest
@@ -18,7 +16,7 @@ from pairun.report.journal.runoutcome import (
     success_despite_failures,
 )
 from pairun.report.shown import fit, known_kind
-from pairun.report.tint import Tint
+from pairun.report.tint import Printer
 from pairun.volume.journal import Record
 
 MOST_TASKS = 200
@@ -32,26 +30,12 @@ _COLORS = {
 }  # fmt: skip
 
 
-class JournalText:
-    """Prints what happened to instances.
+class JournalText(Printer):
+    """Prints what happened to instances; a journal has no secrets."""
 
-    Args:
-        stream: the stream to print to.
-    """
-
-    def __init__(self, stream: IO[str]) -> None:
-        self._stream = stream
-        self.style = Tint(stream)
-
-    def line(self, text: str = "", *colors: str) -> None:
-        """Print one line; `describe` must have escaped foreign texts in it."""
-        self._stream.write(self.style(text.rstrip(), *colors) + "\n")
-
-    def wrapped(self, text: str, indent: str, *colors: str) -> None:
+    def wrapped(self, text: str, indent: str = "", color: str = "", hang: str = "  ") -> None:
         """Wrap and print a foreign text."""
-        width = max(30, self.style.width - len(indent))
-        for part in textwrap.wrap(describe(text), width, subsequent_indent="  "):
-            self.line(indent + part, *colors)
+        super().wrapped(describe(text), indent, color, hang)
 
     def run(self, instances: Sequence[InstancePast]) -> None:
         """Print all instances: the first failure first, then the other failures.
@@ -77,8 +61,8 @@ class JournalText:
 
     def _group(self, group: Sequence[InstancePast]) -> None:
         first = group[0]
-        color = {"succeeded": "green", "failed": "red", "stopped": "red"}.get(first.outcome)
-        state = self.style(first.state, *filter(None, [color]))
+        color = {"succeeded": "green", "failed": "red", "stopped": "red"}.get(first.outcome, "")
+        state = self.style(first.state, color)
         self.line(f"{self.style(describe(first.label), 'bold')}: {state}")
         if len(group) > 1:
             others = sorted((i.label for i in group[1:]), key=lambda x: (len(x), x))
@@ -99,7 +83,7 @@ class JournalText:
 
     def _phase(self, phase: PhasePast) -> None:
         code = "" if phase.exit_code is None else f", exit code {phase.exit_code}"
-        outcome = self.style(describe(phase.outcome), *_color(phase.outcome))
+        outcome = self.style(describe(phase.outcome), _COLORS.get(phase.outcome, ""))
         time = duration(phase.seconds, measured=phase.measured)
         self.line(f"  {self.style(phase.title, 'bold')}: {outcome}{code}, {time}")
         if phase.message:
@@ -124,7 +108,7 @@ class JournalText:
         code = command.exit_code
         ended = "no end is recorded" if code is None else f"exit code {code}"
         time = duration(command.seconds, measured=command.measured)
-        self.line(f"    the user's command: {ended}, {time}", *(("red",) if code else ()))
+        self.line(f"    the user's command: {ended}, {time}", "red" if code else "")
 
     def _diagnosis(self, diagnosis: Record) -> None:
         confidence = diagnosis.get("confidence")
@@ -155,7 +139,7 @@ class JournalText:
     def _task(self, task: TaskPast, widths: tuple[int, int, int]) -> None:
         id_, tried, time = _cells(task)
         head = (
-            f"{self.style(f'{describe(task.outcome):11}', *_color(task.outcome))} "
+            f"{self.style(f'{describe(task.outcome):11}', _COLORS.get(task.outcome, ''))} "
             f"{id_:{widths[0]}}  {tried:>{widths[1]}}  {time:>{widths[2]}}"
         )
         room = self.style.width - 20 - sum(widths)
@@ -220,11 +204,6 @@ def duration(seconds: float, *, measured: bool) -> str:
 def _is_notable(task: TaskPast) -> bool:
     """Whether a task failed, was ignored, or needed several attempts."""
     return task.outcome not in ("ok", "changed", "skipped") or len(task.attempts) > 1
-
-
-def _color(outcome: str) -> Iterator[str]:
-    if color := _COLORS.get(outcome):
-        yield color
 
 
 def _cells(task: TaskPast) -> tuple[str, str, str]:
@@ -326,6 +305,6 @@ def _slowest(text: JournalText, tasks: Sequence[Slowest]) -> None:
     widths = [min(40, max(len(row[n]) for row in rows)) for n in range(5)]
     for n, row in enumerate(rows):
         cells = [f"{fit(cell, w):{w}}" for cell, w in zip(row, widths, strict=True)]
-        text.line("  " + "  ".join(cells), *(("dim",) if n == 0 else ()))
+        text.line("  " + "  ".join(cells), "dim" if n == 0 else "")
     if more := len(tasks) - len(shown):
         text.line(f"  … and {more} more", "dim")

@@ -19,6 +19,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pairun.errors import PairunError, Problem
+from pairun.report.shown import count_of
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -62,6 +63,7 @@ def document(
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    pages.filters |= {"as_text": _as_text, "count_of": count_of}
     return pages.get_template(template).render(
         values,
         title=title,
@@ -80,6 +82,11 @@ def printable(value: Any) -> Any:
         c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode()
         for c in str(value)
     )
+
+
+def _as_text(data: Any) -> str:
+    """A text stays as it is, other data becomes JSON."""
+    return data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
 
 
 def write_page(file: str, page: str) -> None:
