@@ -166,13 +166,13 @@ def print_run(report: RunReport, console: Console, vault: Vault) -> None:
         console: where to print.
         vault: masks every text before it is wrapped.
     """
-    rows = _rows(report.instances)
+    groups = _groups(report.instances)
     parts: list[RenderableType] = [
         _text(vault, _mode(report), style="dim"),
-        _table(rows, console, vault),
+        _table(groups, console, vault),
     ]
-    if any(row.notes for row in rows):
-        parts.append(_notes_of(rows, vault))
+    if any(group[0].notes() for group in groups):
+        parts.append(_notes_of(groups, vault))
     parts += _ending(report, vault)
     if console.is_terminal:
         # an empty line after the output
@@ -180,23 +180,8 @@ def print_run(report: RunReport, console: Console, vault: Vault) -> None:
     console.print(Trimmed(Group(*parts)), end="")
 
 
-@attrs.frozen(kw_only=True)
-class _Row:
-    """Instances with the same result.
-
-    Attributes:
-        label: the first instance, and how many more.
-        counts: how many tasks had which outcome; a failed command counts, too.
-        phases: how init and the command ended.
-        failed: whether they failed on their own.
-        notes: further notes.
-    """
-
-    label: str
-    counts: Counter[str]
-    phases: Sequence[str]
-    failed: bool
-    notes: Sequence[str]
+_Group = Sequence[InstanceReport]
+"""Instances with the same result."""
 
 
 def _mode(report: RunReport) -> str:
@@ -208,8 +193,8 @@ def _mode(report: RunReport) -> str:
     return f"{ran}; no namespaces ({report.because}), so paths were rewritten"
 
 
-def _rows(instances: Sequence[InstanceReport]) -> list[_Row]:
-    """A row for each instance; with many instances, those with the same result share one."""
+def _groups(instances: Sequence[InstanceReport]) -> list[_Group]:
+    """A group for each instance; with many instances, one for those with the same result."""
     fold = len(instances) > MOST_ROWS
     groups: dict[object, list[InstanceReport]] = {}
     for each in instances:
@@ -217,20 +202,12 @@ def _rows(instances: Sequence[InstanceReport]) -> list[_Row]:
         role = each.past.label.rpartition("-")[0]
         alike = (role, codes, *each.counts().items(), *each.notes())
         groups.setdefault(alike if fold else each.past.label, []).append(each)
-    return [
-        _Row(
-            label=_named([i.past.label for i in group]),
-            counts=group[0].counts(),
-            phases=tuple(map(_phases, zip(*(i.ended() for i in group), strict=True))),
-            failed=group[0].failed,
-            notes=group[0].notes(),
-        )
-        for group in groups.values()
-    ]
+    return list(groups.values())
 
 
-def _named(labels: Sequence[str]) -> str:
-    return labels[0] + (f" +{len(labels) - 1}" if len(labels) > 1 else "")
+def _name(group: _Group, vault: Vault) -> Text:
+    more = f" +{len(group) - 1}" if len(group) > 1 else ""
+    return _text(vault, f"{group[0].past.label}{more}", "red" if group[0].failed else "")
 
 
 def _phases(phases: Sequence[PhaseReport | None]) -> str:
@@ -244,47 +221,42 @@ def _phases(phases: Sequence[PhaseReport | None]) -> str:
     return f"exit {last.code} (≤ {shown_duration(last.seconds)})"
 
 
-def _table(rows: Sequence[_Row], console: Console, vault: Vault) -> Table:
-    """A line per row; on a narrow terminal the times are below the exit codes."""
-    table = _table_with(rows, vault, " (")
+def _table(groups: Sequence[_Group], console: Console, vault: Vault) -> Table:
+    """A line per group; on a narrow terminal the times are below the exit codes."""
+    table = _table_with(groups, vault, " (")
     unbounded = console.options.update_width(UNBOUNDED)
     if Measurement.get(console, unbounded, table).maximum <= console.width:
         return table
-    return _table_with(rows, vault, "\n(")
+    return _table_with(groups, vault, "\n(")
 
 
-def _table_with(rows: Sequence[_Row], vault: Vault, before_time: str) -> Table:
+def _table_with(groups: Sequence[_Group], vault: Vault, before_time: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("instance", overflow="fold")
-    counted = [c for c in _COUNTED if c != "ignored" or any(row.counts[c] for row in rows)]
+    counts = [group[0].counts() for group in groups]
+    counted = [c for c in _COUNTED if c != "ignored" or any(each[c] for each in counts)]
     for name in counted:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("init")
     table.add_column("command")
-    for row in rows:
-        cells = [_text(vault, row.label, style="red" if row.failed else "")]
-        for name in counted:
-            number = row.counts[name]
-            cells.append(Text(str(number), style=name if number else "dim"))
-        for phase in row.phases:
-            bad = row.failed and not phase.startswith(("exit 0 ", "-"))
-            text = phase.replace(" (", before_time)
-            cells.append(Text(text, style="red" if bad else ""))
+    for group, numbers in zip(groups, counts, strict=True):
+        cells = [_name(group, vault)]
+        cells += [Text(str(numbers[n]), style=n if numbers[n] else "dim") for n in counted]
+        for phase in map(_phases, zip(*(each.ended() for each in group), strict=True)):
+            bad = group[0].failed and not phase.startswith(("exit 0 ", "-"))
+            cells.append(Text(phase.replace(" (", before_time), style="red" if bad else ""))
         table.add_row(*cells)
     return table
 
 
-def _notes_of(rows: Sequence[_Row], vault: Vault) -> Table:
+def _notes_of(groups: Sequence[_Group], vault: Vault) -> Table:
     """The notes, each next to its instance."""
     table = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column(overflow="fold", max_width=30)
     table.add_column(overflow="fold")
-    for row in rows:
-        for number, note in enumerate(row.notes):
-            label = "" if number else row.label
-            table.add_row(
-                _text(vault, label, style="red" if row.failed else ""), _text(vault, note)
-            )
+    for group in groups:
+        for number, note in enumerate(group[0].notes()):
+            table.add_row("" if number else _name(group, vault), _text(vault, note))
     return table
 
 

@@ -20,7 +20,7 @@ from pairun.engines.local.isolation import find_isolation
 from pairun.errors import PairunError
 from pairun.job.jobfile import load_job
 from pairun.kube.ports import DEFAULT_RANGE, PortPlan, hashed_port, port_annotation, rendezvous_port
-from pairun.report.live.view import PlainView
+from pairun.report.live.view import View
 from pairun.secrets.vault import Vault
 
 
@@ -59,7 +59,7 @@ class _Shown:
         self.log = folder / "output.log"
         self._screen = (folder / "screen").open("w+b", buffering=0)
         self._text = io.TextIOWrapper(self._screen)
-        view = PlainView(self._text, ["w-0", "two-0"], Vault(secrets))
+        view = View(self._text, ["w-0", "two-0"], Vault(secrets))
         self.output = InstanceOutput(
             str(self.log), lambda line: view.output("w-0", line), Vault(secrets)
         )

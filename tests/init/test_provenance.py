@@ -7,7 +7,7 @@ import pathlib
 from typing import Any
 
 from pairun.init.phase import MAX_VALUE, settings_records
-from pairun.report.page.lanes import SettingsTable
+from pairun.report.page.lanes import settings_row
 from tests.desk import Desk
 
 
@@ -70,6 +70,5 @@ def test_a_value_from_a_parameter_names_the_job_s_line(tmp_path: pathlib.Path) -
     assert word["source"] == "parameter word"
     assert word["where"].startswith("job.yaml:")
     settings = {"layer": "cluster", "where": "greet.yaml:3:11", "set": [word]}
-    table = SettingsTable()
-    table.number(settings)
-    assert table.rows[0]["set"][0]["by"] == f"job {word['where']}, parameter word"
+    row = json.loads(settings_row(settings))
+    assert row["set"][0]["by"] == f"job {word['where']}, parameter word"

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairun.report.review_text import ReviewText
+from pairun.report.shown import shown_data
 from pairun.secrets.vault import Vault
 from tests.effort import cases
 
@@ -32,8 +33,9 @@ def test_a_value_that_is_cut(length: int) -> None:
     """A long argument is cut after it was masked."""
     secret = "QXZ" * 40
     out = io.StringIO()
-    text = ReviewText(out, Vault([secret]))
-    text._value("argument", ["y" * length + secret], "  ")
+    vault = Vault([secret])
+    shown = shown_data(["y" * length + secret], vault)
+    ReviewText(out, vault)._value("argument", shown, "  ")
     assert not set(out.getvalue()) & set("QXZ")
 
 

@@ -69,6 +69,11 @@ FAILURES = Family(
 )  # fmt: skip
 STOPS = Family("pairun_stops", "counter", "Stop signals that PID 1 received.", ("signal", "sender"))
 FAMILIES = (JOURNALS, PHASES, EXITS, TASKS, ATTEMPTS, WAITS, COMMANDS, FAILURES, STOPS)
+_FAMILIES_OF = {
+    "phase_end": (PHASES, EXITS), "task_end": (TASKS,), "attempt_end": (ATTEMPTS,),
+    "wait": (WAITS,), "command_end": (COMMANDS,), "diagnosis": (FAILURES,), "stop": (STOPS,),
+}  # fmt: skip
+"""The families of each type of record."""
 
 
 class Totals:
@@ -83,44 +88,30 @@ class Totals:
         self._journals += 1
         phase = ""
         for record in records:
-            kind, seconds = record.get("type"), field_of(record, "seconds", _Duration)
+            kind = record.get("type")
             if kind == "phase_begin":
                 phase = _label(record.get("phase"))
-            elif kind == "phase_end":
-                self._observe(PHASES, record, seconds, phase)
-                self._count(EXITS, record, phase)
-            elif kind == "task_end":
-                self._observe(TASKS, record, seconds, phase)
-            elif kind == "attempt_end":
-                self._count(ATTEMPTS, record, phase)
-            elif kind == "wait" and seconds is not None:
-                self._count(WAITS, record, phase, seconds)
             elif kind == "command_end":
                 outcome = "success" if record.get("exit_code") == 0 else "failure"
-                self._observe(COMMANDS, {**record, "outcome": outcome}, seconds, phase)
-            elif kind == "diagnosis":
-                self._count(FAILURES, record, phase)
-            elif kind == "stop":
-                self._count(STOPS, record, phase)
+                record = {**record, "outcome": outcome}  # noqa: PLW2901
+            for family in _FAMILIES_OF.get(kind, ()) if isinstance(kind, str) else ():
+                self._add(family, record, phase)
 
     def text(self) -> str:
         """The text, with ``# EOF`` at its end."""
         return "\n".join([*self._lines(), "# EOF", ""])
 
-    def _count(
-        self, family: Family, record: Mapping[str, Any], phase: str, amount: float = 1.0
-    ) -> None:
-        self._of(family, record, phase, 1)[0] += amount
-
-    def _observe(
-        self, family: Family, record: Mapping[str, Any], seconds: float | None, phase: str
-    ) -> None:
-        if seconds is None:
-            return
-        values = self._of(family, record, phase, len(BUCKETS_S) + 1)
-        values[-1] += seconds
-        for n, bound in enumerate(BUCKETS_S):
-            values[n] += seconds <= bound
+    def _add(self, family: Family, record: Mapping[str, Any], phase: str) -> None:
+        seconds = field_of(record, "seconds", _Duration)
+        if family.kind != "histogram":
+            amount = seconds if family is WAITS else 1.0
+            if amount is not None:
+                self._of(family, record, phase, 1)[0] += amount
+        elif seconds is not None:
+            values = self._of(family, record, phase, len(BUCKETS_S) + 1)
+            values[-1] += seconds
+            for n, bound in enumerate(BUCKETS_S):
+                values[n] += seconds <= bound
 
     def _of(self, family: Family, record: Mapping[str, Any], phase: str, size: int) -> list[float]:
         known = {**record, "phase": record.get("phase") or phase}

@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pairun.base.durations import shown_duration
-from pairun.report.live.view import COMMAND, Activity, Standing, clean, outcome_of
+from pairun.report.live.view import COMMAND, Activity, Standing, View, clean, outcome_of
 from pairun.report.paper import Trimmed, paper
 from pairun.secrets.vault import Vault
 
@@ -37,7 +37,7 @@ MOST_PENDING = 2000
 """How many lines to show at once: a limit for the memory that a flood of output needs."""
 
 
-class TerminalView:
+class TerminalView(View):
     """Shows lines as they arrive, and the foot.
 
     Args:
@@ -53,10 +53,8 @@ class TerminalView:
     def __init__(
         self, stream: IO[str], labels: Sequence[str], vault: Vault, *, color: str, moves: bool
     ) -> None:
-        self.lost: OSError | None = None
+        super().__init__(stream, labels, vault)
         self.moves = moves
-        self._stream = stream
-        self._vault = vault
         self._console = paper(stream, color)
         self._styles = {each: COLORS[n % len(COLORS)] for n, each in enumerate(labels)}
         self._merges = len(labels) > MANY

@@ -7,7 +7,7 @@ import io
 import re
 import select
 from collections.abc import Sequence
-from typing import IO, Protocol
+from typing import IO
 
 import attrs
 
@@ -97,39 +97,18 @@ class Standing:
     total: int = 0
 
 
-class View(Protocol):
-    """Shows a job.
-
-    Attributes:
-        moves: whether it shows the current activity, so that lines need not.
-        interval_s: how often it must be refreshed.
-        lost: why a line could not be shown, for the first such line; or None.
-    """
-
-    moves: bool
-    interval_s: float
-    lost: OSError | None
-
-    def output(self, label: str, line: bytes) -> None:
-        """Add a line of an instance's output, with secrets masked."""
-
-    def note(self, line: str) -> None:
-        """Add a line about the job."""
-
-    def refresh(self, standing: Standing) -> None:
-        """Show the added lines and the state of the job."""
-
-    def close(self) -> None:
-        """Restore the stream."""
-
-
-class PlainView:
-    """Prints whole lines, without terminal codes.
+class View:
+    """Shows a job: prints whole lines, without terminal codes.
 
     Args:
         stream: where to print.
         labels: the names of all instances.
         vault: masks the view's own texts.
+
+    Attributes:
+        moves: whether it shows the current activity, so that lines need not.
+        interval_s: how often it must be refreshed, in seconds.
+        lost: why a line could not be shown, for the first such line; or None.
     """
 
     moves = False
@@ -147,11 +126,11 @@ class PlainView:
             self._hang_up.register(stream.fileno(), 0)
 
     def output(self, label: str, line: bytes) -> None:
-        """Print a line immediately."""
+        """Show a line of an instance's output, with secrets masked."""
         self._write(f"{label:<{self._width}} | {clean(line)}")
 
     def note(self, line: str) -> None:
-        """Print a line immediately."""
+        """Show a line about the job."""
         self._write(self._vault.text(line))
 
     def refresh(self, standing: Standing) -> None:
@@ -170,7 +149,7 @@ class PlainView:
             self.lost = BrokenPipeError(32, "Broken pipe")
 
     def close(self) -> None:
-        """Do nothing: every line is already written."""
+        """Restore the stream."""
 
     def _write(self, line: str) -> None:
         if self.lost is None:
@@ -195,7 +174,7 @@ def open_view(stream: IO[str], labels: Sequence[str], vault: Vault, *, color: st
         stream.reconfigure(errors="backslashreplace")
     moves = is_terminal(stream)
     if not moves and color != "always":
-        return PlainView(stream, labels, vault)
+        return View(stream, labels, vault)
     # the terminal library takes 0.1 s to import
     from pairun.report.live.terminalview import TerminalView
 

@@ -43,13 +43,13 @@ def role_of(label: str) -> str:
     return role if role and index.isdecimal() else label
 
 
-def lane(instance: InstancePast, zero: float, settings: SettingsTable) -> dict[str, Any]:
+def lane(instance: InstancePast, zero: float, settings: dict[str, int]) -> dict[str, Any]:
     """An instance as data for the page's script; every text is on one line and safe to show.
 
     Args:
         instance: the instance.
         zero: the origin of the page's time axis, in seconds since the epoch.
-        settings: collects who set the values of its tasks.
+        settings: who set the values of tasks, each distinct row with its number; gets new rows.
     """
     data = instance_data(instance)
     for phase, past in zip(data["phases"], instance.phases, strict=True):
@@ -61,7 +61,8 @@ def lane(instance: InstancePast, zero: float, settings: SettingsTable) -> dict[s
         for task, of in zip(phase["tasks"], past.tasks, strict=True):
             task["path"], task["waits_for_others"] = of.id in path, of.module in WAITING
             if of.settings is not None:
-                task["settings"] = settings.number(of.settings)
+                row = settings_row(of.settings)
+                task["settings"] = settings.setdefault(row, len(settings))
             if len(of.attempts) < 2 and not of.failed and of.outcome != "ignored":
                 del task["attempts"], task["waits"]
             for attempt in task.get("attempts", ()):
@@ -102,32 +103,14 @@ def diagnosis(record: Record) -> Any:
     return tidy({**record, "evidence": list(map(clip, evidence))})
 
 
-class SettingsTable:
-    """Who set what in a task, once for all instances that share it; a task refers to it by number.
+def settings_row(settings: Record) -> str:
+    """Who set what in a task, as JSON: ``by``, and ``set`` with path, value, by and was.
 
-    Attributes:
-        rows: each distinct row once: ``by``, and ``set`` with path, value, by and was.
+    Args:
+        settings: the settings, as in `TaskPast.settings`; untrusted.
     """
-
-    def __init__(self) -> None:
-        self.rows: list[dict[str, Any]] = []
-        self._numbers: dict[str, int] = {}
-
-    def number(self, settings: Record) -> int:
-        """The number of a row, from 0.
-
-        Args:
-            settings: the settings, as in `TaskPast.settings`; untrusted.
-        """
-        row = {
-            "by": _by(settings),
-            "set": [_setting(each) for each in settings["set"][:MOST_SETTINGS]],
-        }
-        key = json.dumps(row, sort_keys=True)
-        if key not in self._numbers:
-            self._numbers[key] = len(self.rows)
-            self.rows.append(row)
-        return self._numbers[key]
+    rows = [_setting(each) for each in settings["set"][:MOST_SETTINGS]]
+    return json.dumps({"by": _by(settings), "set": rows}, sort_keys=True)
 
 
 def _setting(setting: Record) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -18,7 +19,6 @@ from pairun.report.page.document import assets, document
 from pairun.report.page.lanes import (
     MAX_LINES,
     MOST_LANES,
-    SettingsTable,
     bands,
     clip,
     diagnosis,
@@ -42,7 +42,7 @@ def run_page(instances: Sequence[InstancePast], title: str, problems: Sequence[s
     run = headline(instances, title)
     return document(
         "run.html.j2",
-        f"{run.title}: {run.outcome}",
+        f"{run['title']}: {run['outcome']}",
         model(instances, problems),
         style=assets("look.css", "run.css"),
         script=assets("shared.js", "run.js"),
@@ -50,35 +50,11 @@ def run_page(instances: Sequence[InstancePast], title: str, problems: Sequence[s
     )
 
 
-@attrs.frozen(kw_only=True)
-class Headline:
-    """What a reader sees first on the page.
-
-    Attributes:
-        title: the page's title.
-        outcome: failed, stopped, unfinished, no journal or succeeded: the worst of all instances.
-        sentence: what happened, in one sentence.
-        advice: what to do; empty if unknown.
-        facts: other important facts, as name and value.
-    """
-
-    title: str
-    outcome: str
-    sentence: str
-    advice: str
-    facts: Sequence[tuple[str, str]]
-
-
 _WORST_FIRST = ("failed", "stopped", "unfinished", "no journal")
 
 
-def headline(instances: Sequence[InstancePast], title: str) -> Headline:
-    """Build the beginning of the page.
-
-    Args:
-        instances: the instances.
-        title: the run's name for people.
-    """
+def headline(instances: Sequence[InstancePast], title: str) -> dict[str, Any]:
+    """What a reader sees first: title, worst outcome, what happened, what to do, other facts."""
     counts = Counter(i.outcome for i in instances)
     outcome = next((o for o in _WORST_FIRST if counts[o]), "succeeded")
     first = first_failure(instances)
@@ -106,13 +82,13 @@ def headline(instances: Sequence[InstancePast], title: str) -> Headline:
         facts.append(("began", f"{at:%Y-%m-%d %H:%M:%S} UTC"))
     if versions:
         facts.append(("pairun", ", ".join(versions)))
-    return Headline(
-        title=clip(title),
-        outcome=outcome,
-        sentence=clip(sentence),
-        advice=clip(advice),
-        facts=[(name, clip(value)) for name, value in facts],
-    )
+    return {
+        "title": clip(title),
+        "outcome": outcome,
+        "sentence": clip(sentence),
+        "advice": clip(advice),
+        "facts": [(name, clip(value)) for name, value in facts],
+    }
 
 
 def _stopped_by(instance: InstancePast) -> str:
@@ -135,13 +111,13 @@ def model(instances: Sequence[InstancePast], problems: Sequence[str]) -> dict[st
     ends = [i.began - zero + p.began_s + p.seconds for i in instances for p in i.phases]
     begun = [i for i in instances if i.phases]
     dearest = max(begun, key=lambda i: i.seconds, default=None)
-    settings = SettingsTable()
+    settings: dict[str, int] = {}
     return {
         "began": zero or None,
         "seconds": round(max(ends, default=0.0), 3),
         "count": len(instances),
         "lanes": [lane(i, zero, settings) for i in shown],
-        "settings": settings.rows,
+        "settings": list(map(json.loads, settings)),
         "bands": bands(instances, zero) if folded else [],
         "first": None if first is None else describe(first.label),
         "why": None if first is None or first.diagnosis is None else diagnosis(first.diagnosis),

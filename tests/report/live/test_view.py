@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from pairun.report.live.view import Activity, PlainView, Standing, open_view
+from pairun.report.live.view import Activity, Standing, View, open_view
 from pairun.secrets.vault import Vault
 
 
@@ -18,7 +18,7 @@ def test_plain_lines_say_what_takes_long() -> None:
     reader, writer = os.pipe()
     with open(reader, "rb") as out, open(writer, "w") as stream:
         view = open_view(stream, ["w-0", "ps-0"], Vault())
-        assert isinstance(view, PlainView)
+        assert isinstance(view, View)
         assert not view.moves
         view.output("ps-0", b"\033[31mred\033[0m")
         for seconds in (9, 10, 11, 19, 20, 39, 40, 41):
@@ -39,7 +39,7 @@ def test_a_reader_that_is_gone_is_noticed_before_the_next_line() -> None:
     """The run can stop also while its instances print nothing."""
     reader, writer = os.pipe()
     with open(writer, "w") as stream:
-        view = PlainView(stream, ["w-0"], Vault())
+        view = View(stream, ["w-0"], Vault())
         view.refresh(standing(1))
         assert view.lost is None
         os.close(reader)

@@ -27,12 +27,12 @@ def test_the_cause_comes_before_what_follows_from_it(tmp_path: pathlib.Path) -> 
     """The instance that raised failed first, though others are listed before it."""
     instances = instances_of(tmp_path / "logs", stories.gang(8, failing=5))
     shown = headline(instances, "job")
-    assert shown.outcome == "failed"
-    assert shown.sentence == (
+    assert shown["outcome"] == "failed"
+    assert shown["sentence"] == (
         "worker-5 failed first: the program raised KeyError: 'loss'; 7 others stopped waiting for it 11 s later"
     )
-    assert shown.advice == "correct train.py, line 41"
-    assert ("exit codes", "1, 134 (7 times)") in shown.facts
+    assert shown["advice"] == "correct train.py, line 41"
+    assert ("exit codes", "1, 134 (7 times)") in shown["facts"]
     assert model(instances, ())["first"] == "worker-5"
 
 
@@ -109,7 +109,7 @@ def test_the_first_failure_leads_its_role(tmp_path: pathlib.Path) -> None:
 def test_a_stop_names_its_sender(tmp_path: pathlib.Path) -> None:
     """The sentence and the mark say which signal came, and from where."""
     instances = instances_of(tmp_path / "logs", {"a-0": stories.stopped()})
-    sentence = headline(instances, "job").sentence
+    sentence = headline(instances, "job")["sentence"]
     assert sentence == "stopped, exit code 143; received SIGTERM from outside the container"
     (stop,) = model(instances, ())["lanes"][0]["phases"][1]["stops"]
     assert (stop["signal"], stop["origin"]) == ("SIGTERM", "from outside the container")
