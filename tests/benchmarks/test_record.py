@@ -51,7 +51,6 @@ def test_another_version_begins_anew() -> None:
 
 
 def test_a_file_of_another_schema_is_refused(tmp_path: pathlib.Path) -> None:
-    """It is not guessed at."""
     path = tmp_path / "1.0.json"
     path.write_text(json.dumps({"schema": 0}))
     with pytest.raises(ValueError, match="schema"):

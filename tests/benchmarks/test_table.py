@@ -36,7 +36,6 @@ def test_a_size_has_no_median() -> None:
 
 
 def test_measures_are_taken_in_turns() -> None:
-    """So a busy machine is busy for all of them."""
     order = ""
 
     def taken(name: str) -> float:

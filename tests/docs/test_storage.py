@@ -63,7 +63,6 @@ def test_a_job_of_the_page(
 def test_a_password_in_a_playbook_is_masked(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As the page says."""
     (text,) = (p for p in PLAYBOOKS if "mount_storage" in p)
     text = text.replace("path: /mnt/home}", "path: /mnt/home, password: pass-phrase}")
     root = _root(tmp_path, "runtime.yaml", text)

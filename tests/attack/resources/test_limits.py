@@ -54,7 +54,6 @@ def test_descriptors(volume: Any, driver: list[str], secret: str, count: int) ->
 def test_descriptors_with_tasks_and_handlers(
     volume: Any, driver: list[str], succeeded: Any
 ) -> None:
-    """With 16 descriptors tasks and exit handlers run."""
     volume.tasks(tasks=succeeded, handlers={"failed": False})
     volume.command("exit 5")
     done = _limited(driver, volume, "--nofile=16:16")

@@ -318,7 +318,6 @@ def test_working_directory(
 def test_working_directory_is_unmounted(
     volume: Any, in_namespace: Start, driver: list[str]
 ) -> None:
-    """A command that leaves the working directory can unmount it."""
     volume.command("pwd; cd /; umount /mnt && echo unmounted")
     script = 'mount -t tmpfs none /mnt && cd /mnt && exec "$@"'
     running = in_namespace("sh", "-c", script, "sh", *driver, str(volume.root))
@@ -394,7 +393,6 @@ def test_terminal_has_no_job_control(volume: Any, driver: list[str]) -> None:
 
 
 def test_every_deviation_names_a_test() -> None:
-    """Each row of the table of deviations names tests of this file."""
     text = DOCUMENT.read_text().split("## Deviations from dumb-init and tini")[1].split("\n## ")[0]
     rows = [line for line in text.splitlines() if line.startswith("| ") and "`test_" in line]
     assert len(rows) > 8

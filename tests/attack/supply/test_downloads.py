@@ -144,7 +144,6 @@ def build(mirror: Mirror, tmp_path: Path) -> Callable[[], tuple[int, str]]:
 
 
 def test_a_mirror_that_has_it(build: Callable[[], tuple[int, str]]) -> None:
-    """One attempt is enough."""
     code, printed = build()
     assert code == 0, printed
     assert "RAN dpkg-source\nBUILT" in printed

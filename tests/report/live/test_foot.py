@@ -54,7 +54,6 @@ def test_progress_is_a_bar() -> None:
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 120])
 def test_a_narrow_terminal_cuts_details_and_neither_name_nor_time(columns: int) -> None:
-    """No line is wider than the terminal."""
     long = activity(
         "worker-12", "a_task_with_a_long_name" * 3, detail="attempt 11 of 51", limit_s=60.0
     )

@@ -44,7 +44,6 @@ def test_outcomes_are_known_by_their_column(text: str, outcome: str) -> None:
 
 
 def test_progress_is_known() -> None:
-    """With and without a total."""
     assert is_progress("progress get: x.tar 1.5 GiB of 3 GiB (50 %)")
     assert is_progress("progress get: 12 bytes")
     assert not is_progress("progress is good: 12 of 13")
