@@ -1,8 +1,8 @@
 """``init.log``: the output of the init phase, written to a file and printed.
 
-The phase runs in a child. This process is PID 1 of the init container: it copies the child's
-output, forwards signals, and exits with the child's exit code. So the log is complete even if the
-child crashes or is killed for its memory.
+The phase runs in a child. This process is PID 1 of the init container: its pumps copy the child's
+output, and it forwards signals and exits with the child's exit code. So the log is complete even if
+the child crashes or is killed for its memory.
 """
 
 from __future__ import annotations
@@ -13,27 +13,23 @@ import os
 import select
 import signal
 import sys
-import time
 from collections.abc import Mapping
 
 from pairun.base.paths import DEFAULT_PAI_DIR, log_dir, runtime_file
-from pairun.base.signals import STOP_SIGNALS, Signals, block_stop_signals
+from pairun.base.signals import Signals, block_stop_signals
+from pairun.runtime.pump import BRIEFLY_S, Pump, complete, wait_for
+from pairun.runtime.sinks import ContainerStream, Shared, Speaker
+from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
-from pairun.volume.logfile import LogFile
+from pairun.volume.logfile import Data, LogFile
 from pairun.volume.podlogs import INIT_LOG
 from pairun.volume.reader import ENVIRONMENT_FILE
-
-STALL_S = 10.0
-"""Seconds that the end waits for a stalled reader of our output."""
 
 EARLY_BYTES = 1024 * 1024
 """How many bytes of output are kept until the log's folder exists."""
 
-WAITING_BYTES = 4 * 1024 * 1024
-"""How many bytes of output may wait for the reader of one of our streams."""
-
-_WRITE_BYTES = 4096
-"""A pipe that poll(2) reports as writable accepts this much without blocking (PIPE_BUF)."""
+STOP_STALL_S = 1.0
+"""Seconds that output waits for a stalled reader after a stop signal."""
 
 
 def run_under_log(pai_dir: str, env: Mapping[str, str]) -> int | None:
@@ -46,50 +42,98 @@ def run_under_log(pai_dir: str, env: Mapping[str, str]) -> int | None:
     sys.stderr.flush()
     # Blocked until the process that handles them takes them.
     block_stop_signals()
-    pipes = [os.pipe(), os.pipe()]
+    log = _Log(pai_dir, env)
+    shared = Shared(log)
     try:
+        pumps = [_pump(number, shared) for number in (1, 2)]
         child = os.fork()
     except OSError:
         # Run the phase without its log.
-        for end in (end for pipe in pipes for end in pipe):
-            os.close(end)
         return None
     if child == 0:
-        for number, (reader, writer) in enumerate(pipes, 1):
-            os.dup2(writer, number)
-            os.close(reader)
-            os.close(writer)
-        # Python's own streams may assume that they are seekable files.
         for number, name in ((1, "stdout"), (2, "stderr")):
+            pumps[number - 1].attach(number)
+            # Python's own streams may assume that they are seekable files.
             old = getattr(sys, name)
             how = {"encoding": old.encoding, "errors": old.errors, "line_buffering": True}
             setattr(sys, name, io.TextIOWrapper(open(number, "wb", closefd=False), **how))  # noqa: SIM115
         return None
-    for _, writer in pipes:
-        os.close(writer)
-    log = _Log(pai_dir, env)
-    return _Tee(child, [reader for reader, _ in pipes], log).run()
+    log.speaker = speaker = Speaker()
+    for pump in pumps:
+        pump.close_writer()
+        pump.start()
+    code = os.waitstatus_to_exitcode(_status_of(child, pumps))
+    # Background processes may hold the pipes open forever.
+    complete(pumps)
+    if code < 0:
+        hint = ": perhaps out of memory" if -code == signal.SIGKILL else ""
+        name = signal.Signals(-code).name
+        line = f"[pairun] the init phase was killed by {name}{hint}\n".encode()
+        shared.add(line)
+        speaker.say(line)
+        code = 128 - code
+    elif code == 0:
+        log.add_environment()
+    log.end()
+    speaker.close(BRIEFLY_S)
+    return code
 
 
-class _Log:
-    """The log file; keeps its content in memory until its folder exists."""
+def _pump(number: int, shared: Shared) -> Pump:
+    """The pump of a stream; the phase masks its output itself, and the log has what is not shown."""
+    stream = ContainerStream(number, lambda _: None)
+    return Pump(stream, [shared.lines()], Vault(), lambda _: None)
+
+
+def _status_of(child: int, pumps: list[Pump]) -> int:
+    """Forward stop signals to the child until it ends; returns its wait status."""
+    stopping = False
+    with Signals() as signals:
+        while (status := _reap(child)) is None:
+            select.select([signals.fd], [], [], STOP_STALL_S if stopping else None)
+            for number in signals.take_stops():
+                stopping = True
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child, number)
+            # A phase that waits for its reader does not react to a stop signal.
+            for pump in wait_for(pumps, stall_s=STOP_STALL_S) if stopping else ():
+                pump.skip()
+    return status
+
+
+def _reap(child: int) -> int | None:
+    """Reap adopted orphans and the child; returns its wait status, None while it runs."""
+    with contextlib.suppress(ChildProcessError):
+        while (reaped := os.waitpid(-1, os.WNOHANG))[0] != 0:
+            if reaped[0] == child:
+                return reaped[1]
+    return None
+
+
+class _Log(LogFile):
+    """The log file; keeps its content in memory until its folder exists.
+
+    Attributes:
+        speaker: reports that the log cannot be written.
+    """
 
     def __init__(self, pai_dir: str, env: Mapping[str, str]) -> None:
         self._pai_dir = pai_dir
-        self._door = Door(pai_dir)
         self._folder = log_dir(pai_dir, env)
         self._early = b""
         self._has_folder = False
-        self._file = LogFile(self._door, os.path.join(self._folder, INIT_LOG), self._complain)
+        self.speaker: Speaker | None = None
+        super().__init__(Door(pai_dir), os.path.join(self._folder, INIT_LOG), self._report)
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: Data) -> None:
         """Append bytes."""
         self._has_folder = self._has_folder or self._door.is_folder(self._folder)
-        if not self._has_folder:
-            self._early = (self._early + data)[-EARLY_BYTES:]
-            return
-        self._file.write(self._early + data)
-        self._early = b""
+        early, self._early = self._early + data, b""
+        if self._has_folder:
+            super().write(early)
+        else:
+            self._early = early[-EARLY_BYTES:]
+            self.ends_whole = not early or early.endswith(b"\n")
 
     def add_environment(self) -> None:
         """Append the variables of the job, as OpenPAI's runtime does; they hold no secret."""
@@ -107,129 +151,6 @@ class _Log:
                 self._door.make_folder(self._folder)
         self.write(b"")
 
-    def _complain(self, text: str) -> None:
-        with contextlib.suppress(OSError):
-            os.write(2, f"[pairun] {text}\n".encode("utf-8", "surrogateescape"))
-
-
-class _Tee:
-    """Copies the child's standard output and error to ours, and both to the log.
-
-    Args:
-        readers: the read ends of the child's standard output and error.
-    """
-
-    def __init__(self, child: int, readers: list[int], log: _Log) -> None:
-        self._child = child
-        self._log = log
-        self._status: int | None = None
-        # reader to our own stream; and the output that waits for that stream
-        self._streams = dict(zip(readers, (1, 2), strict=True))
-        self._pending = dict.fromkeys((1, 2), b"")
-        for reader in readers:
-            os.set_blocking(reader, False)
-
-    def run(self) -> int:
-        """Copy until the child ends; returns its exit code."""
-        signals = Signals()
-        signals.install()
-        try:
-            while not self._has_ended():
-                self._turn(signals, None)
-            # Read the rest from the pipes; background processes may hold them open forever.
-            for reader, stream in list(self._streams.items()):
-                while self._read(reader, stream):
-                    pass
-            code = self._exit_code()
-            if code == 0:
-                self._log.add_environment()
-            self._log.end()
-            self._show_rest()
-        finally:
-            block_stop_signals()
-            signals.restore()
-        return code
-
-    def _has_ended(self) -> bool:
-        """Whether the child has ended; reaps adopted orphans, too."""
-        with contextlib.suppress(ChildProcessError):
-            while (reaped := os.waitpid(-1, os.WNOHANG))[0] != 0:
-                if reaped[0] == self._child:
-                    self._status = reaped[1]
-        return self._status is not None
-
-    def _turn(self, signals: Signals, timeout_ms: int | None) -> bool:
-        """Wait for events and handle them; returns whether there were any."""
-        poll = select.poll()
-        poll.register(signals.fd, select.POLLIN)
-        for reader, stream in self._streams.items():
-            if self._pending[stream]:
-                poll.register(stream, select.POLLOUT)
-            # A slow reader delays the phase only after much output: a phase that waits for its
-            # reader does not react to a stop signal.
-            if len(self._pending[stream]) < WAITING_BYTES:
-                poll.register(reader, select.POLLIN)
-        ready = dict(poll.poll(timeout_ms))
-        if signals.fd in ready:
-            self._pass_on(signals.take())
-        for reader, stream in list(self._streams.items()):
-            if reader in ready:
-                self._read(reader, stream)
-            if stream in ready:
-                self._show(stream)
-        return bool(ready)
-
-    def _pass_on(self, numbers: list[int]) -> None:
-        for number in numbers:
-            if number in STOP_SIGNALS:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(self._child, number)
-
-    def _read(self, reader: int, stream: int) -> bytes:
-        try:
-            data = os.read(reader, 65536)
-        except BlockingIOError:
-            return b""
-        if not data:
-            del self._streams[reader]
-            os.close(reader)
-            return b""
-        self._log.write(data)
-        self._pending[stream] += data
-        return data
-
-    def _show(self, stream: int) -> bool:
-        """Write what our stream accepts now; returns whether it accepted anything."""
-        data = self._pending[stream]
-        try:
-            written = os.write(stream, data[:_WRITE_BYTES])
-        except BlockingIOError:
-            return False
-        except OSError:
-            # The stream has no reader, or its disk is full; the output is in the log.
-            written = len(data)
-        self._pending[stream] = data[written:]
-        return True
-
-    def _show_rest(self) -> None:
-        stop = time.monotonic() + STALL_S
-        while time.monotonic() < stop and (left := [s for s, d in self._pending.items() if d]):
-            poll = select.poll()
-            for stream in left:
-                poll.register(stream, select.POLLOUT)
-            for stream, _ in poll.poll(100):
-                if self._show(stream):
-                    stop = time.monotonic() + STALL_S
-
-    def _exit_code(self) -> int:
-        assert self._status is not None
-        code = os.waitstatus_to_exitcode(self._status)
-        if code >= 0:
-            return code
-        hint = ": perhaps out of memory" if -code == signal.SIGKILL else ""
-        text = (
-            f"[pairun] the init phase was killed by {signal.Signals(-code).name}{hint}\n".encode()
-        )
-        self._log.write(text)
-        self._pending[2] += text
-        return 128 - code
+    def _report(self, text: str) -> None:
+        if self.speaker is not None:
+            self.speaker.say(f"[pairun] {text}\n".encode("utf-8", "surrogateescape"))

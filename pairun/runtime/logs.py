@@ -9,33 +9,22 @@ counted, and the last lines report the count.
 from __future__ import annotations
 
 import collections
-import contextlib
 import errno
 import os
-import queue
-import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from pairun.base.paths import USER_LOGS
 from pairun.base.processes import SPARE, sparing
-from pairun.runtime.pump import PIPE_BYTES, Pump
-from pairun.runtime.sinks import ContainerStream, Raw, Shared, Sink, StampedLines
+from pairun.runtime.pump import BRIEFLY_S, PIPE_BYTES, Pump, complete, wait_for
+from pairun.runtime.sinks import ContainerStream, Raw, Shared, Sink, Speaker, StampedLines
 from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
 from pairun.volume.logfile import LOG_BYTES, VARIABLE, LogFile, RotatedLog, parse_size
 
-STALL_S = 10.0
-"""Seconds that the end waits for a stalled reader."""
-
-LONGEST_S = 60.0
-"""Seconds that the end waits for a slow reader."""
-
 LOG_PIPE = "RUNTIME_LOG_PIPE"
 """The variable with the path of the pipe to ``runtime.log``; OpenPAI's name."""
 
-BRIEFLY_S = 0.2
-_STEP_S = 0.005
 _PERMANENT = frozenset(
     {
         errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ELOOP,
@@ -73,7 +62,7 @@ class Logs:
         # open before file descriptors may run out
         self._devnull = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         self._complaints: set[str] = set()
-        self._speaker = _Speaker()
+        self._speaker = Speaker()
         self._files: list[LogFile] = []
         self._pumps: list[Pump] = []
         self._tasks: list[Pump] = []
@@ -194,7 +183,7 @@ class Logs:
 
     def settle(self, seconds: float = BRIEFLY_S) -> None:
         """Wait briefly until the output so far is copied."""
-        _wait(self._pumps, lambda: seconds, stall_s=seconds)
+        wait_for(self._pumps, lambda: seconds, stall_s=seconds)
 
     def complete(self, left_s: Callable[[], float | None]) -> None:
         """Complete the files of the user's command: write all output so far.
@@ -202,10 +191,7 @@ class Logs:
         Args:
             left_s: returns the seconds left for this, or None for our limit; called repeatedly.
         """
-        for pump in _wait(self._user, left_s):
-            pump.take_over()
-        for pump in self._user:
-            pump.flush()
+        complete(self._user, left_s)
 
     def close(self, left_s: Callable[[], float | None]) -> None:
         """Write the rest, report what was lost, and close the files.
@@ -215,7 +201,7 @@ class Logs:
         """
         for pump in self._pumps:
             pump.close_writer()
-        _wait(self._pumps, left_s)
+        wait_for(self._pumps, left_s)
         for pump in self._pumps:
             if not pump.ended.is_set():
                 pump.take_over()
@@ -283,59 +269,3 @@ class Logs:
                 self._complain(f"cannot keep logs in {self._folder}: {e.strerror}")
                 return False
         return True
-
-
-def _wait(
-    pumps: Iterable[Pump], left_s: Callable[[], float | None], stall_s: float = STALL_S
-) -> list[Pump]:
-    """Wait until pumps have copied all output; returns those with a slow reader."""
-    marks = {pump: pump.mark() for pump in pumps}
-    began = moved = time.monotonic()
-    taken = -1
-    while busy := [p for p, mark in marks.items() if not p.is_done(mark)]:
-        now, so_far = time.monotonic(), sum(p.taken for p in busy)
-        if so_far != taken:
-            taken, moved = so_far, now
-        left = left_s()
-        limit = LONGEST_S if left is None else min(LONGEST_S, max(left, BRIEFLY_S))
-        if now - began >= limit or now - moved >= stall_s:
-            return busy
-        busy[0].ended.wait(_STEP_S)
-    return []
-
-
-class _Speaker:
-    """Writes to standard error in a thread, so that a slow reader does not delay signals."""
-
-    def __init__(self) -> None:
-        self._stream = ContainerStream(2, lambda _: None)
-        self._queue: queue.SimpleQueue[tuple[bytes, threading.Event] | None] = queue.SimpleQueue()
-        self._is_prompt = True
-        self._thread: threading.Thread | None = threading.Thread(target=self._run, daemon=True)
-        try:
-            self._thread.start()
-        except RuntimeError:
-            self._thread = None
-
-    def say(self, line: bytes, *, wait: bool = True) -> None:
-        """Write a line; returns when it is written, or after a short wait."""
-        if self._thread is None:
-            self._stream.write(line)
-            return
-        written = threading.Event()
-        self._queue.put((line, written))
-        if wait:
-            # After a slow reader, do not wait again until it has caught up.
-            self._is_prompt = written.wait(BRIEFLY_S if self._is_prompt else 0.0)
-
-    def close(self, seconds: float) -> None:
-        """Wait until all lines are written, up to a time in seconds."""
-        self._queue.put(None)
-        if self._thread is not None:
-            self._thread.join(seconds)
-
-    def _run(self) -> None:
-        while (item := self._queue.get()) is not None:
-            with contextlib.suppress(Exception):
-                self._stream.write(item[0])
-            item[1].set()

@@ -15,7 +15,7 @@ import select
 import termios
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pairun.runtime.sinks import ContainerStream, Sink
@@ -31,6 +31,14 @@ PIPE_BYTES = 256 * 1024
 """The size of a pipe of the user's command: more than the kernel's default, but small enough that
 the jobs of a machine stay below one user's limit (pipe(7), pipe-user-pages-soft)."""
 
+STALL_S = 10.0
+"""Seconds that the end waits for a stalled reader."""
+
+LONGEST_S = 60.0
+"""Seconds that the end waits for a slow reader."""
+
+BRIEFLY_S = 0.2
+_STEP_S = 0.005
 _BRIEF_LOCK_S = 0.01
 _LOCK_S = 1.0
 """How long a hanging disk may delay the end, in seconds."""
@@ -97,6 +105,12 @@ class Pump:
         """
         threading.Thread(target=self._run, daemon=True).start()
 
+    def attach(self, number: int) -> None:
+        """In a forked child: make the pipe this process's file descriptor with this number."""
+        os.dup2(self.writer, number)
+        self.close_writer()
+        os.close(self._reader)
+
     def close_writer(self) -> None:
         """Close our copy of the write end, so that only the processes hold it."""
         if self._writer_open:
@@ -147,6 +161,14 @@ class Pump:
             finally:
                 self._lock.release()
 
+    def skip(self) -> None:
+        """Copy what is in the pipe to the files alone: the thread waits for a stalled reader."""
+        if self._lock.acquire(timeout=_LOCK_S):
+            try:
+                self._skip()
+            finally:
+                self._lock.release()
+
     def take_over(self) -> None:
         """Copy the rest of the pipe to the files, and abandon the container's stream.
 
@@ -156,20 +178,23 @@ class Pump:
             self.ended.set()
             return
         try:
-            if self._over:
-                self._stream.lost += self._stream.left
-                return
-            # The thread may still be writing from its buffer.
-            self._buffer = bytearray(CHUNK_BYTES)
-            left = self._unread()
-            while left > 0 and (data := self._read()):
-                left -= len(data)
-                self._stream.lost += len(self._to_files(data))
-            self._stream.lost += len(self._finish_files()) + self._stream.left
-            self._over = True
+            if not self._over:
+                self._skip()
+                self._stream.lost += len(self._finish_files())
+                self._over = True
+            self._stream.lost += self._stream.left
         finally:
             self._lock.release()
             self.ended.set()
+
+    def _skip(self) -> None:
+        # The thread may still be writing from its buffer.
+        self._buffer = bytearray(CHUNK_BYTES)
+        left = self._unread()
+        while left > 0 and (data := self._read()):
+            left -= len(data)
+            self._read_bytes += len(data)
+            self._stream.lost += len(self._to_files(data))
 
     # --- the thread ---
 
@@ -302,3 +327,41 @@ class Pump:
 
 def _fault(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
+
+
+def wait_for(
+    pumps: Iterable[Pump],
+    left_s: Callable[[], float | None] = lambda: None,
+    stall_s: float = STALL_S,
+) -> list[Pump]:
+    """Wait until pumps have copied all output; returns those with a slow reader.
+
+    Args:
+        left_s: returns the seconds left for this, or None for our limit; called repeatedly.
+        stall_s: how long to wait for a stalled reader, in seconds.
+    """
+    marks = {pump: pump.mark() for pump in pumps}
+    began = moved = time.monotonic()
+    taken = -1
+    while busy := [p for p, mark in marks.items() if not p.is_done(mark)]:
+        now, so_far = time.monotonic(), sum(p.taken for p in busy)
+        if so_far != taken:
+            taken, moved = so_far, now
+        left = left_s()
+        limit = LONGEST_S if left is None else min(LONGEST_S, max(left, BRIEFLY_S))
+        if now - began >= limit or now - moved >= stall_s:
+            return busy
+        busy[0].ended.wait(_STEP_S)
+    return []
+
+
+def complete(pumps: Sequence[Pump], left_s: Callable[[], float | None] = lambda: None) -> None:
+    """Write all output so far to the files, also if a reader is too slow.
+
+    Args:
+        left_s: as for `wait_for`.
+    """
+    for pump in wait_for(pumps, left_s):
+        pump.take_over()
+    for pump in pumps:
+        pump.flush()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import queue
 import select
 import threading
 import time
@@ -211,3 +213,43 @@ class ContainerStream:
         if not self._complained:
             self._complained = True
             self._complain(f"{self.name} cannot be written: {error.strerror}")
+
+
+_PROMPT_S = 0.2
+
+
+class Speaker:
+    """Writes to standard error in a thread, so that a slow reader does not delay signals."""
+
+    def __init__(self) -> None:
+        self._stream = ContainerStream(2, lambda _: None)
+        self._queue: queue.SimpleQueue[tuple[bytes, threading.Event] | None] = queue.SimpleQueue()
+        self._is_prompt = True
+        self._thread: threading.Thread | None = threading.Thread(target=self._run, daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self._thread = None
+
+    def say(self, line: bytes, *, wait: bool = True) -> None:
+        """Write a line; returns when it is written, or after a short wait."""
+        if self._thread is None:
+            self._stream.write(line)
+            return
+        written = threading.Event()
+        self._queue.put((line, written))
+        if wait:
+            # After a slow reader, do not wait again until it has caught up.
+            self._is_prompt = written.wait(_PROMPT_S if self._is_prompt else 0.0)
+
+    def close(self, seconds: float) -> None:
+        """Wait until all lines are written, up to a time in seconds."""
+        self._queue.put(None)
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while (item := self._queue.get()) is not None:
+            with contextlib.suppress(Exception):
+                self._stream.write(item[0])
+            item[1].set()

@@ -421,9 +421,7 @@ def test_a_reader_who_never_comes(volume: Any, folder: pathlib.Path, launch: Lau
     volume.command("seq 1 40000; exit 2")
     reader, writer = os.pipe()
     with open(reader, "rb"), open(writer, "wb") as stream:
-        phase = launch(
-            stdout=stream, TEST_PATCH="logs.STALL_S = 0.5; logs._wait.__defaults__ = (0.5,)"
-        )
+        phase = launch(stdout=stream, TEST_PATCH="logs.wait_for.__defaults__ = (None, 0.5)")
         _, err = phase.communicate(timeout=WAIT_S)
     expected = b"".join(b"%d\n" % n for n in range(1, 40001))
     assert phase.returncode == 2
@@ -639,7 +637,7 @@ def test_a_secret_that_colours_split(volume: Any, folder: pathlib.Path, launch: 
 
 NO_THREAD = """
 def no(*a): raise RuntimeError("can't start new thread")
-logs.threading.Thread.start = no
+import threading; threading.Thread.start = no
 """
 NO_MEMORY = """
 def no(*a): raise MemoryError()

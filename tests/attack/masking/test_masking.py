@@ -44,7 +44,7 @@ sinks.Raw.take = take
 """
 HANGS = """
 import time, pairun.secrets.masking as masking, pairun.runtime.logs as logs
-logs._wait.__defaults__ = (1.0,)
+logs.wait_for.__defaults__ = (None, 1.0)
 masking.MaskedStream.feed = lambda self, data: time.sleep(600)
 """
 NO_SCANNER = """

@@ -109,7 +109,7 @@ def test_our_own_broken_pipe_is_not_for_the_command(volume: Any, print_signals: 
     volume.command(f"exec {print_signals} SIGUSR1 5 >{volume.root}/signals")
     patch = (
         "import threading, pairun.runtime.logs as logs\n"
-        "logs.threading.Thread.start = lambda self: (_ for _ in ()).throw(RuntimeError('none'))\n"
+        "import threading; threading.Thread.start = lambda self: (_ for _ in ()).throw(RuntimeError('none'))\n"
     )
     code = f"{patch}import sys, pairun.runtime.main as m; sys.exit(m.main({str(volume.root)!r}, m.Vault()))"
     phase = subprocess.Popen([sys.executable, "-c", code], stdout=writer, stderr=writer)
