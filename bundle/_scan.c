@@ -23,28 +23,26 @@
 #define WRAPPED 16
 #define MAX_INDENT 64
 
-#define CONTEXT 8 /* how many bytes on either side of a seam are compared with the forms */
-
 typedef struct {
     const unsigned char *bytes;
     Py_ssize_t length;
     int next; /* the next form with the same slot at the end of the window, not longer than this */
-    int like; /* the next form with the same first byte, not longer than this */
+    int like; /* the next form with the same first two bytes, not longer than this */
 } Form;
 
 typedef struct {
     PyObject_HEAD
     PyObject *kept; /* the bytes objects that the forms point into */
-    PyObject *mask;
     Form *forms; /* the longest first */
     int count;
     Py_ssize_t shortest, longest;
     Py_ssize_t block;           /* how many bytes choose a slot: 4, or 2 of shorter forms */
     int first[PAIRS];           /* the first form of a slot's list */
-    int begins[256];            /* the first form of a first byte's list */
+    int begins[PAIRS];          /* the first form of the list of two first bytes */
     unsigned char shift[PAIRS]; /* how far the window may move */
     unsigned char inner[PAIRS]; /* whether a form has these two bytes side by side */
     unsigned char open[256];    /* whether a form goes on after this byte */
+    unsigned char starts[256];  /* whether a form begins with this byte */
 } Scanner;
 
 typedef struct {
@@ -83,14 +81,14 @@ static Py_ssize_t held(const Scanner *self, const unsigned char *data, Py_ssize_
     Py_ssize_t length = size < self->longest - 1 ? size : self->longest - 1;
     if (length > 1 && !self->inner[pair(data + size - 2)])
         length = 1;
-    for (; length > 0; length--) {
+    for (; length > 1; length--) {
         const unsigned char *at = data + size - length;
-        int i = self->begins[at[0]];
+        int i = self->begins[pair(at)];
         for (; i != NONE && self->forms[i].length > length; i = self->forms[i].like)
             if (memcmp(self->forms[i].bytes, at, length) == 0)
                 return length;
     }
-    return 0;
+    return length == 1 && self->starts[data[size - 1]];
 }
 
 /* Appends a span. Returns how many there are, or -1 without memory. */
@@ -131,65 +129,6 @@ static Py_ssize_t find(const Scanner *self, const unsigned char *data, Py_ssize_
     return found;
 }
 
-static PyObject *masked(const Scanner *self, const unsigned char *data, Py_ssize_t size,
-                        const Span *spans, Py_ssize_t found)
-{
-    Py_ssize_t mask = PyBytes_GET_SIZE(self->mask), total = size, at = 0;
-    for (Py_ssize_t i = 0; i < found; i++)
-        total += mask - (spans[i].end - spans[i].start);
-    PyObject *result = PyBytes_FromStringAndSize(NULL, total);
-    if (!result)
-        return NULL;
-    char *out = PyBytes_AS_STRING(result);
-    for (Py_ssize_t i = 0; i < found; i++) {
-        memcpy(out, data + at, spans[i].start - at);
-        out += spans[i].start - at;
-        memcpy(out, PyBytes_AS_STRING(self->mask), mask);
-        out += mask;
-        at = spans[i].end;
-    }
-    memcpy(out, data + at, size - at);
-    return result;
-}
-
-/* Searches a buffer. Returns how many spans there are, and in `end` where the held bytes begin. */
-static Py_ssize_t search(const Scanner *self, const Py_buffer *buffer, int final, Span **spans,
-                         Py_ssize_t *end)
-{
-    Py_ssize_t found;
-    Py_BEGIN_ALLOW_THREADS
-    *end = buffer->len - (final ? 0 : held(self, buffer->buf, buffer->len));
-    found = find(self, buffer->buf, buffer->len, *end, spans);
-    if (found > 0 && (*spans)[found - 1].end > *end)
-        *end = (*spans)[found - 1].end;
-    Py_END_ALLOW_THREADS
-    if (found < 0)
-        PyErr_NoMemory();
-    return found;
-}
-
-static PyObject *scan(Scanner *self, PyObject *args)
-{
-    Py_buffer buffer;
-    int final;
-    if (!PyArg_ParseTuple(args, "y*p:scan", &buffer, &final))
-        return NULL;
-    Py_ssize_t end;
-    Span *spans = NULL;
-    Py_ssize_t found = search(self, &buffer, final, &spans, &end);
-    PyObject *result = NULL;
-    if (found == 0) {
-        result = Py_BuildValue("On", Py_None, end);
-    } else if (found > 0) {
-        PyObject *out = masked(self, buffer.buf, end, spans, found);
-        if (out)
-            result = Py_BuildValue("Nn", out, end);
-    }
-    PyMem_RawFree(spans);
-    PyBuffer_Release(&buffer);
-    return result;
-}
-
 /* A list of the start and the end of every span. */
 static PyObject *pairs_of(const Span *spans, Py_ssize_t count)
 {
@@ -210,10 +149,15 @@ static PyObject *spans(Scanner *self, PyObject *args)
     int final;
     if (!PyArg_ParseTuple(args, "y*p:spans", &buffer, &final))
         return NULL;
-    Py_ssize_t end;
+    Py_ssize_t found, end;
     Span *spans = NULL;
-    Py_ssize_t found = search(self, &buffer, final, &spans, &end);
-    PyObject *list = found < 0 ? NULL : pairs_of(spans, found);
+    Py_BEGIN_ALLOW_THREADS
+    end = buffer.len - (final ? 0 : held(self, buffer.buf, buffer.len));
+    found = find(self, buffer.buf, buffer.len, end, &spans);
+    if (found > 0 && spans[found - 1].end > end)
+        end = spans[found - 1].end;
+    Py_END_ALLOW_THREADS
+    PyObject *list = found < 0 ? PyErr_NoMemory() : pairs_of(spans, found);
     PyMem_RawFree(spans);
     PyBuffer_Release(&buffer);
     return list ? Py_BuildValue("Nn", list, end) : NULL;
@@ -328,85 +272,17 @@ static Py_ssize_t find_seams(const Scanner *self, const unsigned char *data, Py_
     return count;
 }
 
-/* What stands on either side of some seams in a row, without the seams further away. */
-typedef struct {
-    unsigned char before[CONTEXT]; /* ends at the end of the array */
-    unsigned char after[CONTEXT];
-    Py_ssize_t lengths[2];
-} Context;
-
-static void look_around(const unsigned char *data, Py_ssize_t size, const Span *seams,
-                        Py_ssize_t count, Py_ssize_t first, Py_ssize_t last, Context *context)
-{
-    Py_ssize_t at = seams[first].start, n = 0;
-    for (Py_ssize_t i = first; n < CONTEXT;) {
-        if (i > 0 && seams[i - 1].end == at)
-            at = seams[--i].start;
-        else if (at == 0)
-            break;
-        else
-            context->before[CONTEXT - ++n] = data[--at];
-    }
-    context->lengths[0] = n;
-    at = seams[last].end;
-    n = 0;
-    for (Py_ssize_t i = last; n < CONTEXT;) {
-        if (i + 1 < count && seams[i + 1].start == at)
-            at = seams[++i].end;
-        else if (at == size)
-            break;
-        else
-            context->after[n++] = data[at++];
-    }
-    context->lengths[1] = n;
-}
-
-/* Whether a form may stand in a context: as much of it as both have is the same.
- * `work` goes down by the bytes that were looked at; at 0 the answer is yes. */
-static int may_cross(const Scanner *self, const Context *context, Py_ssize_t *work)
-{
-    for (int i = 0; i < self->count; i++) {
-        const Form *f = &self->forms[i];
-        const unsigned char *start = f->bytes + 1, *stop = f->bytes + f->length;
-        *work -= f->length;
-        if (*work < 0)
-            return 1;
-        /* A form may begin at any byte before the seam, and must go on after it. */
-        while (start < stop &&
-               (start = memchr(start, context->after[0], stop - start)) != NULL) {
-            Py_ssize_t left = start - f->bytes, right = stop - start;
-            if (left > context->lengths[0])
-                left = context->lengths[0];
-            if (right > context->lengths[1])
-                right = context->lengths[1];
-            *work -= CONTEXT;
-            if (memcmp(start - left, context->before + CONTEXT - left, left) == 0 &&
-                memcmp(start, context->after, right) == 0)
-                return 1;
-            start++;
-        }
-    }
-    return 0;
-}
-
 /* Keeps the seams that a form may cross. Returns how many these are, or -1 without memory. */
 static Py_ssize_t keep_crossed(const Scanner *self, const unsigned char *data, Py_ssize_t size,
                                Span **seams, Py_ssize_t count)
 {
-    /* Looking closer must not take longer than searching the data without any seam. */
-    Py_ssize_t kept = 0, room = 0, work = size;
+    Py_ssize_t kept = 0, room = 0;
     Span *all = *seams, *crossed = NULL;
     for (Py_ssize_t first = 0, last; kept >= 0 && first < count; first = last + 1) {
         for (last = first; last + 1 < count && all[last + 1].start == all[last].end;)
             last++;
         if (is_apart(self, data, size, all[first].start, all[last].end))
             continue;
-        if (all[last].end < size && work >= 0) {
-            Context context;
-            look_around(data, size, all, count, first, last, &context);
-            if (!may_cross(self, &context, &work))
-                continue;
-        }
         for (Py_ssize_t i = first; kept >= 0 && i <= last; i++)
             kept = append(&crossed, kept, &room, all[i]);
     }
@@ -468,8 +344,8 @@ static void prepare(Scanner *self)
     Py_ssize_t far = window - self->block + 1 < MAX_SHIFT ? window - self->block + 1 : MAX_SHIFT;
     memset(self->shift, (int)far, sizeof self->shift);
     memset(self->first, NONE, sizeof self->first);
-    for (int i = 0; i < 256; i++)
-        self->begins[i] = NONE;
+    memset(self->begins, NONE, sizeof self->begins);
+    memset(self->starts, 0, sizeof self->starts);
     memset(self->inner, 0, sizeof self->inner);
     memset(self->open, 0, sizeof self->open);
     /* From the shortest to the longest, each to the head of its list. */
@@ -488,8 +364,9 @@ static void prepare(Scanner *self)
         unsigned last = slot(self, f->bytes + window - self->block);
         f->next = self->first[last];
         self->first[last] = i;
-        f->like = self->begins[f->bytes[0]];
-        self->begins[f->bytes[0]] = i;
+        f->like = self->begins[pair(f->bytes)];
+        self->begins[pair(f->bytes)] = i;
+        self->starts[f->bytes[0]] = 1;
     }
 }
 
@@ -524,15 +401,14 @@ static int fill(Scanner *self, PyObject *forms)
 
 static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *named)
 {
-    PyObject *forms, *mask;
+    PyObject *forms;
     if (named && PyDict_GET_SIZE(named))
         return PyErr_Format(PyExc_TypeError, "Scanner takes no names");
-    if (!PyArg_ParseTuple(args, "OS:Scanner", &forms, &mask))
+    if (!PyArg_ParseTuple(args, "O:Scanner", &forms))
         return NULL;
     Scanner *self = (Scanner *)type->tp_alloc(type, 0);
     if (!self)
         return NULL;
-    self->mask = Py_NewRef(mask);
     self->kept = PySequence_List(forms); /* a copy: nobody else changes it */
     if (!self->kept || fill(self, self->kept) < 0) {
         Py_DECREF(self);
@@ -546,17 +422,14 @@ static void destroy(Scanner *self)
     PyTypeObject *type = Py_TYPE(self);
     PyMem_Free(self->forms);
     Py_XDECREF(self->kept);
-    Py_XDECREF(self->mask);
     type->tp_free(self);
     Py_DECREF(type);
 }
 
 static PyMethodDef methods[] = {
-    {"scan", (PyCFunction)scan, METH_VARARGS,
-     "scan(data, final) -> (masked, size): what may be written of the first `size` bytes, None\n"
-     "where that is these bytes themselves; the rest may begin a form, unless `final`"},
     {"spans", (PyCFunction)spans, METH_VARARGS,
-     "spans(data, final) -> (spans, size): as scan, with the start and end of every form"},
+     "spans(data, final) -> (spans, size): the start and end of every form that begins in the first\n"
+     "`size` bytes, of those at one place the longest; the rest may begin a form, unless `final`"},
     {"joined", (PyCFunction)joined, METH_VARARGS,
      "joined(data, before) -> None without seams, else (rest, seams): the data without escape codes\n"
      "and line wraps, and two Py_ssize_t for each, its place in the rest and its length; `before` is\n"
@@ -565,7 +438,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "Scanner(forms, mask): replaces every form, the longest of those at one place"},
+    {Py_tp_doc, "Scanner(forms): finds every form"},
     {Py_tp_new, create},
     {Py_tp_dealloc, destroy},
     {Py_tp_methods, methods},

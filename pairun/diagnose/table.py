@@ -253,8 +253,8 @@ def _finder(words: Iterable[str]) -> Callable[[bytes], bool]:
     if "_pairun_scan" in sys.builtin_module_names:
         import _pairun_scan  # type: ignore[import-not-found]
 
-        scan = _pairun_scan.Scanner(sorted(forms, key=len, reverse=True), b"").scan
-        return lambda line: scan(line, True)[0] is not None
+        spans = _pairun_scan.Scanner(sorted(forms, key=len, reverse=True)).spans
+        return lambda line: bool(spans(line, True)[0])
     by_start: dict[bytes, list[bytes]] = {}
     for form in forms:
         by_start.setdefault(form[:START], []).append(form)

@@ -273,7 +273,7 @@ class Pump:
         if self._filter is None and self._vault:
             self._filter = self._vault.stream()
         if self._filter is not None:
-            data = self._filter.feed(bytes(data))
+            data = self._filter.feed(data)
         self._masked = data
         for sink in self._sinks:
             sink.take(data)

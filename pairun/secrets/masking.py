@@ -5,10 +5,10 @@ from __future__ import annotations
 import array
 import bisect
 import itertools
-from typing import Protocol
+from typing import Protocol, overload
 
 from pairun.secrets.forms import MASK, MIN_BYTES
-from pairun.secrets.scanner import Scanner, Span, first_of, run_before
+from pairun.secrets.scanner import Data, Scanner, Span, first_of, run_before
 
 _ESC = 0x1B
 _ASTERISK = 0x2A
@@ -22,9 +22,7 @@ class Holder(Protocol):
         """Finds the secrets; None if there are none."""
 
 
-def mask(
-    scanner: Scanner, data: bytes, *, final: bool, before: int = 0
-) -> tuple[bytes | None, int]:
+def mask(scanner: Scanner, data: Data, *, final: bool, before: int = 0) -> tuple[bytes | None, int]:
     """Mask every form of a secret, including those that cross seams.
 
     Args:
@@ -34,24 +32,27 @@ def mask(
         before: how many characters of base64 precede ``data`` on the same line.
 
     Returns:
-        As `Scanner.scan`. Escape codes within a form are kept, after the mask.
+        The masked bytes, or None if there is no form; and how many bytes of ``data`` they
+        represent. The remaining bytes may start a form: prepend them to the next piece. Escape
+        codes within a form are kept, after the mask.
     """
-    joined = scanner.joined(data, before)
-    if joined is None:
-        return scanner.scan(data, final)
-    rest, seams = joined
     spans, end = scanner.spans(data, final)
-    across, end_of_rest = scanner.spans(rest, final)
-    if not spans and not across and end_of_rest == len(rest) and end == len(data):
+    joined = scanner.joined(data, before)
+    place = None
+    if joined is not None:
+        rest, seams = joined
+        across, end_of_rest = scanner.spans(rest, final)
+        if spans or across or end_of_rest < len(rest) or end < len(data):
+            place = _Places(seams)
+            end = min(end, place.of(end_of_rest))
+            spans = first_of([*spans, *(place.span(span) for span in across)], end)
+    if not spans:
         return None, end
-    place = _Places(seams)
-    end = min(end, place.of(end_of_rest))
-    chosen = first_of([*spans, *(place.span(span) for span in across)], end)
-    if not chosen:
-        return None, end
-    out, position = [], 0
-    for start, stop in chosen:
-        out += [data[position:start], MASK.encode(), *place.escapes(data, start, stop)]
+    out: list[Data] = []
+    position = 0
+    for start, stop in spans:
+        out += [data[position:start], MASK.encode()]
+        out += place.escapes(data, start, stop) if place else []
         position = stop
     end = max(end, position)
     return b"".join((*out, data[position:end])), end
@@ -78,7 +79,7 @@ class _Places:
         """The position of some bytes, without the seams around them."""
         return self.of(span[0]), self.of(span[1] - 1) + 1
 
-    def escapes(self, data: bytes, start: int, stop: int) -> list[bytes]:
+    def escapes(self, data: Data, start: int, stop: int) -> list[Data]:
         """The escape codes in a part of the data."""
         first, last = bisect.bisect(self._starts, start), bisect.bisect_left(self._starts, stop)
         seams = zip(self._starts[first:last], self._lengths[first:last], strict=True)
@@ -92,11 +93,21 @@ class MaskedStream:
         self._holder = holder
         # The waiting bytes are not masked yet, because a longer form may contain them all.
         self._tail = b""
+        self._buffer = bytearray()
         self._released = 0
         self._before = 0
 
-    def feed(self, data: bytes) -> bytes:
-        """Take the next piece; return the bytes that can be written now."""
+    @overload
+    def feed(self, data: bytes) -> bytes: ...
+
+    @overload
+    def feed(self, data: Data) -> Data: ...
+
+    def feed(self, data: Data) -> Data:
+        """Take the next piece; return the bytes that can be written now.
+
+        Of a view, the result is a view too, without a copy, until the next call.
+        """
         return self._take(data, final=False)
 
     @property
@@ -119,22 +130,22 @@ class MaskedStream:
 
     def close(self) -> bytes:
         """Return the waiting bytes, masked."""
-        return self._take(b"", final=True)
+        return bytes(self._take(b"", final=True))
 
-    def _take(self, data: bytes, *, final: bool) -> bytes:
+    def _take(self, data: Data, *, final: bool) -> Data:
         if self._tail:
-            data = self._tail + data
+            data = self._after_tail(data)
         scanner = self._holder.scanner
         if scanner is None:
             return data
         out, size = mask(scanner, data, final=final, before=self._before)
         self._before = run_before(data, size, self._before)
-        self._tail = data[size:]
+        self._tail = bytes(data[size:])
         # no copy if there is nothing to mask
         masked = data[:size] if out is None else out
         if not self._released:
             return masked
-        released = data[: min(self._released, size)]
+        masked, released = bytes(masked), bytes(data[: min(self._released, size)])
         self._released -= len(released)
         if masked.startswith(released):
             return masked[len(released) :]
@@ -144,3 +155,19 @@ class MaskedStream:
             lambda pair: pair[0] == pair[1] != _ASTERISK, zip(masked, released, strict=False)
         )
         return masked[sum(1 for _ in same) :]
+
+    def _after_tail(self, data: Data) -> Data:
+        """The waiting bytes and the next piece.
+
+        A new object for each large piece would cost more than the search: the kernel clears its
+        memory.
+        """
+        if not isinstance(data, memoryview):
+            return self._tail + data
+        size = len(self._tail) + len(data)
+        if size > len(self._buffer):
+            self._buffer = bytearray(size)
+        whole = memoryview(self._buffer)[:size]
+        whole[: len(self._tail)] = self._tail
+        whole[len(self._tail) :] = data
+        return whole

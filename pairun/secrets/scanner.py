@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from pairun.base.escapes import ESCAPE
-from pairun.secrets.forms import MASK
 
 Span = tuple[int, int]
+Data = bytes | bytearray | memoryview
 
 WRAPPED = 16
 """The shortest line that counts as wrapped base64: tools wrap at 60 columns (Ruby), 64 (PEM) or 76
@@ -47,26 +47,22 @@ _FULL_LINE = b"A" * WRAPPED + b"\n"
 
 
 class Scanner(Protocol):
-    """Searches bytes for forms; made from the forms, longest first, and a mask."""
+    """Searches bytes for forms; made from the forms, longest first."""
 
-    def scan(self, data: bytes, final: bool, /) -> tuple[bytes | None, int]:
-        """Mask every form.
+    def spans(self, data: Data, final: bool, /) -> tuple[list[Span], int]:
+        """Find every form; of those that overlap the first, of those at one place the longest.
 
         Args:
             data: the bytes to search.
             final: no more bytes follow.
 
         Returns:
-            The masked bytes, or None if there is no form; and how many bytes of ``data`` they
-            represent. The remaining bytes may start a form: prepend them to the next piece.
+            The start and end of each, and how many bytes of ``data`` were searched. The remaining
+            bytes may start a form: prepend them to the next piece.
         """
         ...
 
-    def spans(self, data: bytes, final: bool, /) -> tuple[list[Span], int]:
-        """The start and end of every form that `scan` masks, and how many bytes were searched."""
-        ...
-
-    def joined(self, data: bytes, before: int, /) -> tuple[bytes, bytes] | None:
+    def joined(self, data: Data, before: int, /) -> tuple[bytes, bytes] | None:
         """Remove the seams, which may split a form.
 
         Args:
@@ -88,37 +84,27 @@ class PythonScanner:
     C, and skips what cannot match.
     """
 
-    def __init__(self, forms: list[bytes], mask: bytes) -> None:
+    def __init__(self, forms: list[bytes]) -> None:
         self._forms = forms
         self._by_start: dict[bytes, list[bytes]] = {}
         for form in forms:
             start = form[:_START] if len(form) >= _START else b""
             self._by_start.setdefault(start, []).append(form)
-        self._mask = mask
         self._firsts = {form[:1] for form in forms}
         self._inner = {form[at : at + 2] for form in forms for at in range(len(form) - 1)}
         self._open = {form[at : at + 1] for form in forms for at in range(len(form) - 1)}
         self._pairs = {form[at : at + 2] for form in forms for at in range(len(form) - 2)}
 
-    def scan(self, data: bytes, final: bool, /) -> tuple[bytes | None, int]:
+    def spans(self, data: Data, final: bool, /) -> tuple[list[Span], int]:
         """See `Scanner`."""
-        spans, end = self.spans(data, final)
-        if not spans:
-            return None, end
-        out, position = [], 0
-        for start, stop in spans:
-            out += [data[position:start], self._mask]
-            position = stop
-        return b"".join((*out, data[position:end])), end
-
-    def spans(self, data: bytes, final: bool, /) -> tuple[list[Span], int]:
-        """See `Scanner`."""
+        data = bytes(data)
         end = len(data) if final else len(data) - self._held(data)
         chosen = first_of(self._matches(data), end)
         return chosen, max(end, chosen[-1][1]) if chosen else end
 
-    def joined(self, data: bytes, before: int, /) -> tuple[bytes, bytes] | None:
+    def joined(self, data: Data, before: int, /) -> tuple[bytes, bytes] | None:
         """See `Scanner`."""
+        data = bytes(data)
         line_before = b"A" * min(before, WRAPPED)
         if not (
             b"\x1b" in data
@@ -200,12 +186,12 @@ def make_scanner(forms: set[bytes]) -> Scanner:
     if "_pairun_scan" in sys.builtin_module_names:
         import _pairun_scan  # type: ignore[import-not-found]
 
-        scanner: Scanner = _pairun_scan.Scanner(ordered, MASK.encode())
+        scanner: Scanner = _pairun_scan.Scanner(ordered)
         return scanner
-    return PythonScanner(ordered, MASK.encode())
+    return PythonScanner(ordered)
 
 
-def run_before(data: bytes, end: int, before: int) -> int:
+def run_before(data: Data, end: int, before: int) -> int:
     """How many characters of base64, up to `WRAPPED`, precede ``end`` on its line.
 
     Args:
@@ -213,6 +199,6 @@ def run_before(data: bytes, end: int, before: int) -> int:
         end: a position in them.
         before: how many characters precede the first byte on its line.
     """
-    last = data[max(0, end - WRAPPED) : end]
+    last = bytes(data[max(0, end - WRAPPED) : end])
     run = len(last) - len(last.rstrip(_ALPHABET))
     return min(WRAPPED, run + before if run == end else run)

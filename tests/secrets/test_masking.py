@@ -24,10 +24,11 @@ AROUND = st.text(st.sampled_from('ab *\n\\"/+=%é0'), max_size=12)
 
 
 def in_pieces(vault: Vault, data: bytes, cuts: Iterable[int]) -> bytes:
-    """What a stream that is cut at these positions lets through."""
-    stream, out, last = vault.stream(), b"", 0
+    """What a stream that is cut at these positions lets through, from a buffer that is used again."""
+    stream, out, last, buffer = vault.stream(), b"", 0, bytearray(len(data))
     for cut in [*sorted(cuts), len(data)]:
-        out += stream.feed(data[last:cut])
+        buffer[: cut - last] = data[last:cut]
+        out += stream.feed(memoryview(buffer)[: cut - last])
         last = cut
     return out + stream.close()
 

@@ -35,9 +35,8 @@ def run(path: str) -> None:
         parts += [some, some[: rng.randrange(len(some))], some[rng.randrange(len(some)) :]]
         # A copy at its own place, so that a sanitizer sees a read before or after it.
         data = bytes(bytearray(b"".join(rng.choices(parts, k=rng.randrange(9)))))
-        one, other = PythonScanner(ordered, b"***"), compiled(ordered, b"***")
+        one, other = PythonScanner(ordered), compiled(ordered)
         final, before = rng.random() < 0.5, rng.randrange(17)
-        assert one.scan(data, final) == other.scan(data, final), (ordered, data, final)
         assert one.spans(data, final) == other.spans(data, final), (ordered, data, final)
         mask(other, data, final=final, before=before)
         mask(other, data[:-1], final=final, before=before)
