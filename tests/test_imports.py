@@ -50,9 +50,9 @@ LIBRARIES = {
     "report": {"attrs", "jinja2", "rich"},
     "init": {"attrs"},
     "engines": {"attrs", "yaml", "requests", "urllib3", "kubernetes"},
-    "cli": {"attrs", "yaml", "jsonschema", "requests"},
+    "cli": {"attrs", "yaml", "jsonschema", "requests", "shtab"},
 }  # fmt: skip
-HEAVY = ("jinja2", "jsonschema", "yaml", "requests", "kubernetes", "referencing", "rich")
+HEAVY = ("jinja2", "jsonschema", "yaml", "requests", "kubernetes", "referencing", "rich", "shtab")
 
 
 @functools.cache

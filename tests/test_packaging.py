@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-PRODUCT = {"attrs", "jinja2", "jsonschema", "kubernetes", "pyyaml", "requests", "rich"}
+PRODUCT = {"attrs", "jinja2", "jsonschema", "kubernetes", "pyyaml", "requests", "rich", "shtab"}
 
 
 def test_the_packages_of_the_product_are_its_dependencies() -> None:

@@ -149,8 +149,21 @@ def parser_of(command: str) -> argparse.ArgumentParser:
     if not command:
         return _top_parser()
     parser = CommandParser(prog=f"pairun {command}", description=COMMANDS[command])
-    importlib.import_module(f"pairun.cli.{command}").add_arguments(parser)
+    add_command(parser, command)
     return parser
+
+
+def add_command(parser: argparse.ArgumentParser, command: str) -> None:
+    """Declare the arguments of a command."""
+    importlib.import_module(f"pairun.cli.{command}").add_arguments(parser)
+
+
+def add_top_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that need no command."""
+    parser.add_argument("--version", action="store_true",
+                        help="print the version and the digest of the default playbooks")  # fmt: skip
+    parser.add_argument("--dry-run", action="store_true",
+                        help="review the jobs without probing or changing anything, as `pairun plan` does")  # fmt: skip
 
 
 def shown_commands() -> dict[str, str]:
@@ -172,10 +185,7 @@ def _top_parser() -> argparse.ArgumentParser:
         epilog=f"{listed}\n\n`pairun COMMAND --help` prints the help of one.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="store_true",
-                        help="print the version and the digest of the default playbooks")  # fmt: skip
-    parser.add_argument("--dry-run", action="store_true",
-                        help="review the jobs without probing or changing anything, as `pairun plan` does")  # fmt: skip
+    add_top_options(parser)
     plan.add_arguments(parser)
     return parser
 

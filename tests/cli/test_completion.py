@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import pty
 import select
@@ -15,26 +14,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pairun.catalogue import CATALOGUE
-from pairun.cli.completion import described
-from pairun.cli.main import COMMANDS
-from pairun.playbook.content import Content, built_in_root
-from pairun.playbook.keywords import KEYWORDS
-
 if TYPE_CHECKING:
     from tests.cli.conftest import Shell
 
-SHOWN = [n for n, text in COMMANDS.items() if text is not argparse.SUPPRESS]
 ZSH = pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
 FISH = pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
-ASK = """\
-set -u
-source ./pairun.bash
-[[ $(complete -p pairun) == *'-F _pairun pairun' ]] || exit 9
-COMP_WORDS=({words}) COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 ))
-_pairun
-printf '%s\\n' "${{COMPREPLY[@]-}}"
-"""
 
 
 def script(shell: Shell, name: str) -> Path:
@@ -44,65 +28,19 @@ def script(shell: Shell, name: str) -> Path:
     return shell.file(f"pairun.{name}", said.out)
 
 
-def bash(shell: Shell, *words: str) -> list[str]:
-    """What bash's function answers for a line; the last word is the one under the cursor."""
-    script(shell, "bash")
-    text = ASK.format(words=" ".join(map(shlex.quote, ("pairun", *words))))
-    done = subprocess.run(
-        ["bash", "--norc", "-c", text], capture_output=True, text=True, cwd=shell.tmp, timeout=30
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.split()
-
-
-def test_bash_completes_commands(shell: Shell) -> None:
-    """The first word is a command, and all that people type are offered."""
-    assert bash(shell, "") == SHOWN
-    assert bash(shell, "sch") == ["schema"]
-    assert "tasks" not in bash(shell, "")
-
-
-@pytest.mark.parametrize("command", described(), ids=lambda c: c.name or "--dry-run")
-def test_bash_completes_the_options_of_every_command(shell: Shell, command: object) -> None:
-    """What the parser takes is offered, no more and no less."""
-    assert isinstance(command, tuple)
-    name, _, options, *_ = command
-    flags = [f for o in options for f in o.flags]
-    assert bash(shell, *filter(None, [name]), "--") == [f for f in flags if f.startswith("--")]
-
-
-def test_bash_completes_names_after_doc(shell: Shell) -> None:
-    """Modules, plugins, keywords and error ids, and the words for all of them."""
-    content = Content([built_in_root()])
-    wanted = {*content.modules, *content.specs, *KEYWORDS, *CATALOGUE, "modules", "plugin"}
-    assert wanted <= set(bash(shell, "doc", ""))
-    assert bash(shell, "doc", "git_") == ["git_clone"]
-    assert bash(shell, "doc", "plugin", "ssh_") == ["ssh_barrier", "ssh_setup"]
-    assert bash(shell, "doc", "PR30") == [i for i in CATALOGUE if i.startswith("PR30")]
-
-
-def test_bash_completes_choices_and_the_word_for_the_own_root(shell: Shell) -> None:
-    """Kinds of schema, shells, and `built-in` where a root is asked for."""
-    assert bash(shell, "schema", "p") == ["playbook", "plugin-spec", "policy"]
-    assert bash(shell, "completion", "") == ["bash", "zsh", "fish"]
-    assert bash(shell, "schema", "--root", "x", "j") == ["job"]
-    assert bash(shell, "diff", "b") == ["built-in"]
-    assert bash(shell, "diff", "--role", "a", "x", "b") == ["built-in"]
-    assert bash(shell, "diff", "x", "y", "b") == []
-
-
-def test_bash_offers_nothing_where_it_knows_nothing(shell: Shell) -> None:
-    """A value that only a person knows is left to that person; the value of = too."""
-    assert bash(shell, "run", "--grace", "") == []
-    assert bash(shell, "run", "--grace", "=", "") == []
-    assert bash(shell, "schema", "job", "p") == []
-
-
 def test_a_clusters_names_are_in_the_script(shell: Shell) -> None:
     """A script made where PAIRUN_PATH names a root knows its plugins."""
     root = shell.root({"plugin_specs/hello.yaml": "summary: Says hello\n"})
     said = shell.process("completion", "bash", env={"PAIRUN_PATH": str(root)})
-    assert " hello " in said.out
+    assert "hello" in said.out.split("doc_pos_0_choices=")[1].splitlines()[0]
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_internal_commands_and_removed_options_are_hidden(shell: Shell, name: str) -> None:
+    text = script(shell, name).read_text()
+    assert "diagnose" in text
+    assert "state-out" not in text
+    assert "priority-class" not in text
 
 
 # --- as typed ------------------------------------------------------------------------------------
@@ -155,7 +93,7 @@ SAY = "pairun() { printf '<%s>' \"$@\"; echo .; }"
         pytest.param(["bash", "--norc", "--noprofile", "-i"], "source ./pairun.bash", id="bash"),
         pytest.param(
             ["zsh", "-f", "-i"],
-            "autoload -U compinit; compinit -u -D; source ./pairun.zsh",
+            'autoload -U compinit; compinit -u -D; eval "$(cat pairun.zsh)"',
             id="zsh", marks=ZSH,
         ),
     ],
@@ -164,12 +102,13 @@ SAY = "pairun() { printf '<%s>' \"$@\"; echo .; }"
     ("typed", "got"),
     [
         ("lint my\\ j\t", "<lint><my job.yaml>"),
-        ("--dry-run 'my j\t", "<--dry-run><my job.yaml>"),
-        ("diff built-i\tmy\\ r\t my\\ j\t", "<diff><built-in><my root/><my job.yaml>"),
+        ("plan 'my j\t", "<plan><my job.yaml>"),
+        ("diff built-in my\\ r\t my\\ j\t", "<diff><built-in><my root/><my job.yaml>"),
         ("lint --root my\\ r\t my\\ j\t", "<lint><--root><my root/><my job.yaml>"),
-        ("lint --root=my\\ r\t my\\ j\t", "<lint><--root=my root/><my job.yaml>"),
         ("doc git_c\t", "<doc><git_clone>"),
         ("sche\tplug\t", "<schema><plugin-spec>"),
+        ("schema --ro\tx j\t", "<schema><--root><x><job>"),
+        ("completion f\t", "<completion><fish>"),
     ],
 )
 def test_keys_on_a_terminal(shell: Shell, argv: list[str], load: str, typed: str, got: str) -> None:
@@ -198,8 +137,7 @@ def test_keys_on_a_terminal(shell: Shell, argv: list[str], load: str, typed: str
         ("pairun lint --j", {"--json"}),
         ("pairun lint my", {"my job.yaml", "my root/"}),
         ("pairun lint --root my", {"my root/"}),
-        ("pairun diff bu", {"built-in"}),
-        ("pairun --dry-run my", {"my job.yaml", "my root/"}),
+        ("pairun plan my", {"my job.yaml", "my root/"}),
         ("pairun completion ", {"bash", "zsh", "fish"}),
         ("pairun run --grace ", set()),
     ],
