@@ -59,7 +59,9 @@ def moved_keys(settings: Node, form: Format) -> tuple[Node, list[Problem]]:
             rest[key] = Node({n: r for n, (r, _) in roles.items()}, node.place, node.key)
             problems += [p for _, found in roles.values() for p in found]
         elif key in _SECTIONS:
-            message = f"'{key}' is a setting of pairun 0.3: it is part of a Pod template now"
+            message = (
+                f"'{key}' is a setting of an earlier release: it is part of a Pod template now"
+            )
             hint = f"write {flow(_new_form(key, node.plain()))}"
             problems.append(Problem(form.unknown, message, node.head, hint))
         else:
@@ -154,5 +156,7 @@ def _paths(key: str) -> list[str]:
 
 
 def _gone(key: str, node: Node, hint: str) -> Problem:
-    message = f"'pod.{key}' is a key of pairun 0.3; the policy has 'set', 'max' and 'min' now"
+    message = (
+        f"'pod.{key}' is a key of an earlier release; the policy has 'set', 'max' and 'min' now"
+    )
     return Problem("PR406", message, node.head, hint)

@@ -618,6 +618,18 @@ def test_a_cluster_without_image_volumes_is_refused() -> None:
     assert problems_of(ONE, "pod", version=(1, 35), image_volume=True) == []
 
 
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        ((1, 32), "Kubernetes 1.32 does not have volumes with an image (ImageVolume)"),
+        ((1, 33), "Kubernetes 1.33 has only behind a feature gate: volumes with an image"),
+    ],
+)
+def test_a_feature_behind_a_gate(version: tuple[int, int], words: str) -> None:
+    with pytest.raises(PairunError, match=re.escape(words)):
+        made(ONE, "pod", version=version, image_volume=True)
+
+
 # --- versions, names, bad input ------------------------------------------------------------------
 
 

@@ -347,38 +347,38 @@ POLICIES = [
     (
         "defaults: {node_selector: {a: b}}",
         "error",
-        "'node_selector' is a setting of pairun 0.3",
+        "'node_selector' is a setting of an earlier release",
         "write spec: {nodeSelector: {a: b}}",
     ),
-    ("job_may: '*'", "error", "'pod.job_may' is a key of pairun 0.3", "docs/policy.md"),
+    ("job_may: '*'", "error", "'pod.job_may' is a key of an earlier release", "docs/policy.md"),
     (
         "job_may: [queue, node_selector, volumes.hostPath, resources.limits]",
         "error",
-        "'pod.job_may' is a key of pairun 0.3",
+        "'pod.job_may' is a key of an earlier release",
         f"write set: [queue, spec.nodeSelector, spec.volumes.*.hostPath, {APP}.resources.limits]",
     ),
     (
         "job_may: [volumes, security.capabilities, security.privileged]",
         "error",
-        "'pod.job_may' is a key of pairun 0.3",
+        "'pod.job_may' is a key of an earlier release",
         f"write set: [{CLAIMS}, {APP}.securityContext.capabilities.drop, {APP}.securityContext.privileged]",
     ),
     (
         "bounds: {shm: {max: 64Gi}, resources.limits: {max: {cpu: 32}}}",
         "error",
-        "'pod.bounds' is a key of pairun 0.3",
+        "'pod.bounds' is a key of an earlier release",
         f"write max: {{shm: 64Gi, {APP}.resources.limits: {{cpu: 32}}}}",
     ),
     (
         "bounds: {security.run_as_user: {min: 1000}, queue: {one_of: [a]}}",
         "error",
-        "'pod.bounds' is a key of pairun 0.3",
+        "'pod.bounds' is a key of an earlier release",
         f"write min: {{{APP}.securityContext.runAsUser: 1000}}, set: [{{queue: [a]}}]",
     ),
     (
         "bounds: {tolerations: {none_of: [a]}}",
         "error",
-        "'pod.bounds' is a key of pairun 0.3",
+        "'pod.bounds' is a key of an earlier release",
         "for none_of list the values that a job may set, below set",
     ),
 ]  # fmt: skip
@@ -400,7 +400,7 @@ def test_a_setting_of_the_last_release_shows_its_new_form(desk: Desk) -> None:
     """Each key has its own error with the value, also below a role; the rest is still checked."""
     job = desk.job("pod: {node_selector: {a: b}, shm: x, roles: {worker: {host_ipc: true}}}")
     problems = desk.problems(job)
-    assert [(p.id, p.hint) for p in problems if "0.3" in p.message] == [
+    assert [(p.id, p.hint) for p in problems if "earlier release" in p.message] == [
         ("PR201", "write spec: {nodeSelector: {a: b}}"),
         ("PR201", "write spec: {hostIPC: true}"),
     ]

@@ -100,9 +100,13 @@ def uses_pod_account(access: Access) -> bool:
 
 def _is_pod(paths: str) -> bool:
     """Whether to use the Pod's service account, by kubectl's rule."""
-    has_file = any(os.path.exists(os.path.expanduser(p)) for p in paths.split(os.pathsep) if p)
     is_pod = "KUBERNETES_SERVICE_HOST" in os.environ and os.path.exists(f"{CREDENTIALS}/token")
-    return is_pod and not has_file and not os.environ.get("KUBECONFIG")
+    return is_pod and not _exists(paths) and not os.environ.get("KUBECONFIG")
+
+
+def _exists(paths: str) -> bool:
+    """Whether one of the files of a kubeconfig exists."""
+    return any(os.path.exists(os.path.expanduser(p)) for p in paths.split(os.pathsep) if p)
 
 
 def _enter_as_pod(settings: Any) -> str:
@@ -155,8 +159,11 @@ def _logged_errors() -> Iterator[logging.handlers.BufferingHandler]:
 
 def _read_kubeconfig(config: Any, paths: str) -> Any:
     """Read the files as one document, merged as the official client does."""
-    given = [os.path.expanduser(p) for p in paths.split(os.pathsep) if p]
-    if not any(os.path.exists(p) for p in given):
+    if not _exists(paths):
+        if "KUBERNETES_SERVICE_HOST" in os.environ and paths == "~/.kube/config":
+            message = f"this Pod has no token at {CREDENTIALS}, and no kubeconfig at {paths}"
+            hint = "let the container mount its service account's token, or give a file with --kubeconfig"
+            raise PairunError(Problem("PR786", message, hint=hint))
         raise _unusable(paths, "the file does not exist")
     try:
         read = config.KubeConfigMerger(paths).config

@@ -16,10 +16,12 @@ class Feature(NamedTuple):
     Attributes:
         name: its name in the Kubernetes documentation.
         since: the first version that enables it by default.
+        gated_since: the first version that has all of it behind a feature gate; None for none.
     """
 
     name: str
     since: Version
+    gated_since: Version | None = None
 
     def __str__(self) -> str:
         return f"{self.since[0]}.{self.since[1]} or later"
@@ -32,7 +34,7 @@ JOBSET = Feature("JobSet with failurePolicy rules", (1, 27))
 BACKOFF_PER_INDEX = Feature("a Job's backoffLimitPerIndex", (1, 29))
 SUCCESS_POLICY = Feature("a Job's successPolicy", (1, 31))
 
-IMAGE_VOLUME = Feature("volumes with an image (ImageVolume)", (1, 35))
+IMAGE_VOLUME = Feature("volumes with an image (ImageVolume)", (1, 35), (1, 33))
 """Alpha in 1.31, beta with subPath in 1.33, enabled by default in 1.35:
 https://kubernetes.io/docs/tasks/configure-pod-container/image-volumes/."""
 
@@ -108,10 +110,10 @@ def check_version(
     role = job.roles[0].node
     for feature in features_in(workload):
         if options.version < feature.since:
-            problems.error(
-                "PR781",
-                f"Kubernetes {options.version[0]}.{options.version[1]} does not have "
-                f"{feature.name}",
-                role.key or role.place,
-                f"it needs {feature}",
-            )
+            has, hint = "does not have", f"it needs {feature}"
+            if feature.gated_since and options.version >= feature.gated_since:
+                has = "has only behind a feature gate:"
+                hint = f"if the gate is on, give --kubernetes-version {'.'.join(map(str, feature.since))}"
+            version = ".".join(map(str, options.version))
+            message = f"Kubernetes {version} {has} {feature.name}"
+            problems.error("PR781", message, role.key or role.place, hint)

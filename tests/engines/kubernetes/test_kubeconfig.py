@@ -46,6 +46,16 @@ def test_a_kubeconfig_that_is_none(tmp_path: Path, text: str | None, words: str)
     assert TOKEN not in str(e.value)
 
 
+def test_a_pod_without_a_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Who runs pairun in a Pod has no kubeconfig in mind."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    with pytest.raises(PairunError) as e:
+        connect(Access(), Vault())
+    assert ids(e) == ["PR786"]
+    assert str(e.value).startswith("this Pod has no token at /var/run/secrets/")
+
+
 @pytest.mark.parametrize(
     ("server", "context", "words"),
     [
