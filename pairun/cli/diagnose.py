@@ -10,14 +10,17 @@ from collections.abc import Sequence
 
 from pairun.base.escapes import visible
 from pairun.cli.options import add_roots, print_json
-from pairun.cli.rulestable import rules_table
 from pairun.diagnose.attempts import answer
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.history import RetryAdvice
 from pairun.diagnose.incident import Incident
 from pairun.diagnose.incidenttext import incident_data, incident_lines, is_alone
 from pairun.diagnose.logfiles import LogFile, files_in, without_logs
-from pairun.errors import PairunError, Problem
+from pairun.diagnose.table import Table
+from pairun.errors import PairunError, Problem, Problems
+from pairun.playbook.content import open_content
+from pairun.playbook.rules import read_rules
+from pairun.report.problems import print_problems
 from pairun.report.tint import Tint
 
 SCHEMA = 1
@@ -52,7 +55,9 @@ def run(args: argparse.Namespace) -> int:
     """Diagnose a job's logs; returns the exit code."""
     if not args.logs:
         raise PairunError(Problem("PR801", "no log given"))
-    table = rules_table(args.root, os.environ, args.vault)
+    problems = Problems()
+    table = Table(read_rules(open_content(args.root, os.environ), problems).data())
+    print_problems(problems, args.vault)
     facts = Circumstances(exit_code=args.exit_code)
     files = files_in(args.logs)
     groups = [[file] for file in files] if args.each else [files]
