@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -39,6 +40,20 @@ def adopt_orphans() -> bool:
     except OSError:
         return False
     return True
+
+
+def limit_cores(limit: tuple[int, int] | None = None) -> tuple[int, int]:
+    """Set the largest core dump of this process and of those that it starts (RLIMIT_CORE).
+
+    Args:
+        limit: soft and hard, in bytes; None for no core dump: the memory of pairun has secrets.
+
+    Returns:
+        The limit before.
+    """
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, limit or (0, before[1]))
+    return before
 
 
 def processes() -> Iterator[Process]:

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Mapping
 
 from pairun.base.paths import DEFAULT_PAI_DIR, log_dir, runtime_file
+from pairun.base.processes import limit_cores
 from pairun.base.signals import Signals, block_stop_signals
 from pairun.runtime.pump import BRIEFLY_S, Pump, complete, wait_for
 from pairun.runtime.sinks import ContainerStream, Shared, Speaker
@@ -40,6 +41,7 @@ def run_under_log(pai_dir: str, env: Mapping[str, str]) -> int | None:
     """
     sys.stdout.flush()
     sys.stderr.flush()
+    limit_cores()
     # Blocked until the process that handles them takes them.
     block_stop_signals()
     log = _Log(pai_dir, env)

@@ -16,7 +16,7 @@ from pairun.base.grace import VARIABLE, Grace
 from pairun.base.onstop import INTERRUPTED, INTERRUPTED_CODE, OnStop, read_on_stop
 from pairun.base.onstop import VARIABLE as ON_STOP
 from pairun.base.paths import PROGRAMS, STARTS_FILE, journal_file, log_dir, runtime_file
-from pairun.base.processes import adopt_orphans, sparing
+from pairun.base.processes import adopt_orphans, limit_cores, sparing
 from pairun.base.signals import STOP_SIGNALS
 from pairun.errors import PairunError, render
 from pairun.runtime.children import HandlersEnd, MemoryFile, State, own_command, serve_peers
@@ -120,6 +120,7 @@ class RuntimePhase:
         self._command = command
         self._script = runtime_file(pai_dir, SCRIPT_FILE)
         self._vault = vault
+        self._core_limit = limit_cores()
         self._directory = WorkingDirectory(self.say)
         variables = read_environment(self._door)
         self.env = {**environ, **variables, "PAI_WORK_DIR": self._directory.path}
@@ -313,11 +314,13 @@ class RuntimePhase:
         # the program's arguments may contain the user's secrets
         shown = self._command.argv[:1] or (os.path.basename(argv[0]), argv[1])
         self.say(f"starting the command: {' '.join(shown)}")
+        limit_cores(self._core_limit)
         try:
             self._child = self._supervisor.start(argv, env, streams=self._logs.user_streams())
         except OSError as e:
             return self._not_started(not_startable(argv[0], why_not_started(e)))
         finally:
+            limit_cores()
             self._logs.command_started()
         self._record("command_begin")
         self._show_journal()

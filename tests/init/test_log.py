@@ -14,6 +14,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from pairun.base.processes import limit_cores
+
 ROOT = pathlib.Path(__file__).parents[2]
 UID = "pod-1"
 WAIT_S = 40.0
@@ -222,3 +224,17 @@ def test_a_review_writes_nothing(init: Init) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert list((init.volume / "logs").iterdir()) == []
+
+
+def test_no_core_dump(init: Init) -> None:
+    """No process of init, nor what it starts, leaves a core dump: its memory has secrets."""
+    init.script("grep core /proc/$PPID/limits; ulimit -c")
+    before = limit_cores((1024 * 1024, limit_cores()[1]))
+    try:
+        process = init.start()
+    finally:
+        limit_cores(before)
+    out, _ = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 0
+    assert re.search(r"Max core file size +0 ", out.decode())
+    assert re.search(r"\| 0$", out.decode(), re.MULTILINE)
