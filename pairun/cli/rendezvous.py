@@ -6,8 +6,7 @@ import argparse
 import sys
 
 from pairun.base.signals import Signals
-from pairun.rendezvous.peers import read_key
-from pairun.rendezvous.place import read_place
+from pairun.rendezvous.peers import read_key, read_place
 from pairun.rendezvous.server import Server
 from pairun.volume.door import Door
 

@@ -248,8 +248,7 @@ class Meeting:
         ):
             return
         from pairun.kube.ports import rendezvous_port
-        from pairun.rendezvous.peers import job_key
-        from pairun.rendezvous.place import Place, write_place
+        from pairun.rendezvous.peers import Place, job_key, write_place
         from pairun.rendezvous.roster import Gang
 
         gang = Gang.of(self._roles)

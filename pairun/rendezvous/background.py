@@ -12,9 +12,9 @@ from pairun.errors import PairunError
 from pairun.module import Failure, Gathering, Peer
 from pairun.net.apiserver import ApiServer
 from pairun.net.boundedcall import lookup
-from pairun.rendezvous.descriptors import close_quietly
 from pairun.rendezvous.gathering import gather
 from pairun.rendezvous.locating import LeaderEnded, LeaderPod, NotAllowed
+from pairun.rendezvous.loop import close_quietly
 from pairun.rendezvous.otherpods import OtherPods, pod_query
 from pairun.rendezvous.peers import job_key, read_key
 from pairun.rendezvous.roster import Address, Gang, JobKey

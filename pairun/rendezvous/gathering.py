@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from pairun.module import Peer
-from pairun.rendezvous.descriptors import close_quietly
 from pairun.rendezvous.joining import Joiner
 from pairun.rendezvous.leading import fan_of
-from pairun.rendezvous.loop import Loop
+from pairun.rendezvous.loop import Loop, close_quietly
 from pairun.rendezvous.refusals import LeaderRefusal, NotInTime, PortTaken
 from pairun.rendezvous.roster import Address, Gang, JobKey, Roster
 from pairun.rendezvous.wire import BadPeer

@@ -27,10 +27,10 @@ _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 0.3
 """The longest pause between attempts in a small gang: a leader that starts last is found so much later."""
 
-_ANSWERS_PER_S = 5000
+_ANSWERS_PER_S = 8000
 """How many new members per second a leader can answer, at least."""
 
-_MEMBERS_PER_PAUSE_S = 5500
+_MEMBERS_PER_PAUSE_S = 18_000
 """The longest pause between attempts grows by one second for so many members."""
 
 

@@ -120,8 +120,8 @@ class Leader:
         row = self._gang.checked(message.get("m"))
         at, lost = checked_address(message.get("at")), checked_address(message.get("lost"))
         (row,) = self._learn([row], now)
-        for child in self._children.values():
-            if lost and child.at == lost:
+        for child in self._children.values() if lost else ():
+            if child.at == lost:
                 child.suspect_until = now + _SUSPECT_S
                 child.load -= 1
         if self.is_complete:
@@ -137,13 +137,15 @@ class Leader:
         return None
 
     def _parent(self, now: float) -> _Child | None:
-        """The parent for a new member; None if it joins the leader directly."""
+        """The parent for a new member, each child in turn; None if it joins the leader directly."""
         fan = fan_of(self._gang.total)
         if len(self._children) < fan:
             return None
-        usable = (c for c in self._children.values() if c.at and c.suspect_until <= now)
-        parent = min(usable, key=lambda c: c.load, default=None)
-        return parent if parent and parent.load < 4 * fan else None
+        for peer, child in self._children.items():
+            if child.at and child.suspect_until <= now and child.load < 4 * fan:
+                self._children[peer] = self._children.pop(peer)  # to the end of the queue
+                return child
+        return None
 
     def _have(self, message: Message, now: float) -> None:
         rows = message.get("m")

@@ -47,7 +47,6 @@ class LeaderPod:
         has_ended: whether the leader has ended for good; called if its Pod does not exist.
 
     Attributes:
-        calls: the number of calls to the API server so far.
         runs: whether its init containers had succeeded when it was found.
         range: the half-open range of the leader's other ports; None until the Pod is found, or if
             it has none.
@@ -68,7 +67,6 @@ class LeaderPod:
         self._labels = labels
         self._has_ended = has_ended
         self._may_watch = True
-        self.calls = 0
         self.runs = False
         self.range: tuple[int, int] | None = None
 
@@ -101,7 +99,6 @@ class LeaderPod:
             time.sleep(wait_s)
 
     def _read(self, left_s: float) -> bytes | None:
-        self.calls += 1
         try:
             return self._api.ask(
                 object_path("v1", "pods", self._namespace, self._name or ""),
@@ -131,7 +128,6 @@ class LeaderPod:
         """Wait until the Pod has an address; an empty version starts with the current Pods."""
         if not self._may_watch or wait_s < _LEAST_WATCH_S:
             return None
-        self.calls += 1
         selector = (
             {"fieldSelector": f"metadata.name={self._name}"}
             if self._name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import selectors
 import socket
 import time
@@ -93,6 +94,7 @@ class Loop:
             listener = socket.socket(_family(host), socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
             try:
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                _keep_alive(listener)  # an accepted connection inherits the options
                 listener.bind((host, port))
                 listener.listen(_BACKLOG)
             except OSError as e:
@@ -124,6 +126,7 @@ class Loop:
     def connect(self, address: Address) -> int:
         """Start a connection; see `Net`."""
         sock = socket.socket(_family(address[0]), socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        _keep_alive(sock)
         peer = self._add(sock, address[0], serves=False, limit_s=CONNECT_S)
         peer.connecting = True
         code = sock.connect_ex(address)
@@ -134,14 +137,6 @@ class Loop:
         return self._next
 
     def _add(self, sock: socket.socket, where: str, *, serves: bool, limit_s: float) -> _Peer:
-        for option, value in (
-            (socket.TCP_NODELAY, 1),
-            (socket.TCP_KEEPIDLE, 20),
-            (socket.TCP_KEEPINTVL, 5),
-            (socket.TCP_KEEPCNT, 3),
-        ):
-            sock.setsockopt(socket.IPPROTO_TCP, option, value)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._next += 1
         peer = _Peer(sock, Channel(self._key, serves=serves), where, time.monotonic() + limit_s)
         peer.serves = serves
@@ -340,3 +335,21 @@ class Loop:
 
 def _family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def _keep_alive(sock: socket.socket) -> None:
+    """Send without delay, and notice a peer that is gone within 35 s."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (
+        (socket.TCP_NODELAY, 1),
+        (socket.TCP_KEEPIDLE, 20),
+        (socket.TCP_KEEPINTVL, 5),
+        (socket.TCP_KEEPCNT, 3),
+    ):
+        sock.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def close_quietly(fd: int) -> None:
+    """Close a descriptor that may be closed already."""
+    with contextlib.suppress(OSError):
+        os.close(fd)

@@ -15,13 +15,14 @@ from collections.abc import Callable, Mapping
 from pairun.base.foreignjson import parse_json
 from pairun.base.paths import STATE_FILE, runtime_file
 from pairun.base.signals import STOP_SIGNALS
-from pairun.rendezvous.descriptors import close_quietly, max_peers
 from pairun.rendezvous.leading import Leader
-from pairun.rendezvous.loop import Loop
+from pairun.rendezvous.loop import Loop, close_quietly
 from pairun.rendezvous.roster import Address, Gang, JobKey
 from pairun.rendezvous.wire import BadPeer
 from pairun.volume.door import Door
 
+_MAX_FILES = 20_000
+_SPARE_FILES = 64
 _SAVE_EVERY_S = 0.5
 _TURN_S = 60.0
 _STOP_S = 5.0
@@ -63,7 +64,7 @@ class Server:
         log: Callable[[str], None],
         volume: Door | None = None,
     ) -> None:
-        peers = max_peers()
+        peers = _max_peers()
         self._loop = Loop(key, log, max_peers=peers)
         # a quarter of the connections is reserved for short requests
         self._leader = Leader(
@@ -207,3 +208,16 @@ class Child:
                 if time.monotonic() >= end:
                     os.kill(self.pid, signal.SIGKILL)
                 time.sleep(0.005)
+
+
+def _max_peers() -> int:
+    """The maximum number of this process's connections; raises its limit of open files for them."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+            soft = limit
+    return max(_SPARE_FILES, min(limit, soft) - _SPARE_FILES)

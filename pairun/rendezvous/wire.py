@@ -31,6 +31,7 @@ _MAGIC: Final = {True: b"PRZ1", False: b"PRZ0"}
 _NONCE_BYTES = 16
 _GREETING_BYTES = 4 + _NONCE_BYTES
 _HEAD = struct.Struct(">BI")
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 _MAC_BYTES = hashlib.sha256().digest_size
 
 Message = dict[str, Any]
@@ -67,7 +68,7 @@ class Packed:
 
 def pack(message: Message) -> Packed:
     """Encode a message."""
-    data = json.dumps(message, separators=(",", ":")).encode()
+    data = _ENCODER.encode(message).encode()
     if len(data) < _COMPRESS_FROM_BYTES:
         return Packed(data, compressed=False)
     return Packed(zlib.compress(data, 3), compressed=True)
@@ -173,6 +174,5 @@ class Channel:
             return b""
         count = self._counts[by_server]
         self._counts[by_server] += 1
-        proof = hmac.new(self._session, struct.pack(">?Q", by_server, count) + head, "sha256")
-        proof.update(data)
-        return proof.digest()
+        covered = struct.pack(">?Q", by_server, count) + head + data
+        return hmac.digest(self._session, covered, "sha256")

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pairun.rendezvous.place import read_place
+from pairun.rendezvous.peers import read_place
 from tests.inject.workloads import injected, summary
 
 JOB = """\

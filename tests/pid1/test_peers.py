@@ -18,7 +18,7 @@ from pairun.base.paths import KEY_FILE, STATE_FILE
 from pairun.module import Peer
 from pairun.rendezvous.facts import Facts
 from pairun.rendezvous.gathering import gather
-from pairun.rendezvous.place import Place, write_place
+from pairun.rendezvous.peers import Place, write_place
 from pairun.rendezvous.roster import Address, Gang, JobKey
 from pairun.rendezvous.server import Child, Server
 from pairun.volume.door import Door

@@ -18,7 +18,7 @@ import pytest
 
 from pairun.errors import PairunError
 from pairun.module import Peer
-from pairun.rendezvous.place import Place, read_place, write_place
+from pairun.rendezvous.peers import Place, read_place, write_place
 from pairun.rendezvous.refusals import LeaderRefusal, NotInTime, PortTaken
 from pairun.rendezvous.roster import Address, Gang, JobKey, Roster
 from pairun.rendezvous.server import Server

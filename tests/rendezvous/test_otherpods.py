@@ -13,8 +13,7 @@ from pairun.base.paths import KEY_FILE, PLACE_FILE, PLAIN_FILES
 from pairun.module import Transient
 from pairun.net.apiserver import ApiServer
 from pairun.rendezvous.otherpods import OtherPods
-from pairun.rendezvous.peers import JobPeers, peers_of
-from pairun.rendezvous.place import Place, write_place
+from pairun.rendezvous.peers import JobPeers, Place, peers_of, write_place
 from pairun.rendezvous.roster import Gang
 from tests.fakeapi import Answer, Fake, status
 from tests.rendezvous.conftest import JOB, KEY, Gathering

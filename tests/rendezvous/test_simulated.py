@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.effort import cases
-from tests.rendezvous.simulation import GOAL_BYTES, GOAL_CALLS, GOAL_S, SCENARIOS, Simulation
+from tests.rendezvous.simulation import (
+    GOAL_BYTES,
+    GOAL_CALLS,
+    GOAL_LARGE_S,
+    GOAL_S,
+    SCENARIOS,
+    Simulation,
+)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -19,11 +26,17 @@ def test_all_meet_whatever_happens(scenario: str, seed: int, total: int) -> None
     _check(Simulation(total, leader_last=leader_last, dies=dies, seed=seed), release_s=30)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param(each, marks=pytest.mark.slow if is_last else pytest.mark.nightly)
+        for each, (is_last, _) in SCENARIOS.items()
+    ],
+)
 def test_ten_thousand_meet(scenario: str) -> None:
     leader_last, dies = SCENARIOS[scenario]
-    _check(Simulation(10_000, leader_last=leader_last, dies=dies, seed=1), release_s=6)
+    simulation = Simulation(10_000, leader_last=leader_last, dies=dies, seed=1)
+    _check(simulation, release_s=GOAL_LARGE_S)
 
 
 def _check(simulation: Simulation, release_s: float) -> None:
