@@ -408,3 +408,18 @@ def deployed(node: Node, tmp_path: pathlib.Path) -> None:
     overlay = {"namespace": node.namespace, "resources": [base]}
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
     node.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(folder))
+
+
+@pytest.fixture
+def injected(runtime_image: str) -> Any:
+    """What `pairun inject` makes of a workload."""
+
+    def made(workload: Object, *options: str) -> list[Object]:
+        argv = [sys.executable, "-m", "pairun", "inject", "--image", runtime_image, *options]
+        done = subprocess.run(
+            argv, cwd=ROOT, input=yaml.safe_dump(workload), capture_output=True, text=True, timeout=90
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return list(yaml.safe_load_all(done.stdout))
+
+    return made

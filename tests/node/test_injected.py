@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import copy
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.node.api import Object
 from tests.node.conftest import Ended, Node
-from tests.podman import ROOT
 
 GANG = 3
 START = """\
@@ -43,25 +39,10 @@ def pod_template(image: str, node: Node, script: str = START) -> Object:
     }
 
 
-@pytest.fixture
-def injected(runtime_image: str) -> Any:
-    """What `pairun inject` makes of a workload."""
-
-    def made(workload: Object, *options: str) -> list[Object]:
-        argv = [sys.executable, "-m", "pairun", "inject", "--image", runtime_image, *options]
-        done = subprocess.run(
-            argv, cwd=ROOT, input=yaml.safe_dump(workload), capture_output=True, text=True, timeout=90
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
-        return list(yaml.safe_load_all(done.stdout))
-
-    return made
-
-
 def control(node: Node, workload: Object) -> list[str]:
     """Make the Pods that the workload's controller makes; returns their names."""
     made: list[str] = []
-    for name, labels, notes, template in _pods_of(workload):
+    for name, labels, notes, template in pods_of(workload):
         own = template.get("metadata", {}).get("labels", {})
         node.apply(
             {
@@ -75,7 +56,7 @@ def control(node: Node, workload: Object) -> list[str]:
     return made
 
 
-def _pods_of(workload: Object) -> Iterator[tuple[str, Object, Object, Object]]:
+def pods_of(workload: Object) -> Iterator[tuple[str, Object, Object, Object]]:
     """Name, labels, annotations and template of each Pod, as the kind's controller makes them."""
     is_volcano = workload["apiVersion"].startswith("batch.volcano.sh/")
     pods = _of_volcano_job if is_volcano else _CONTROLLERS[workload["kind"]]
@@ -193,17 +174,10 @@ def test_a_stateful_set(node: Node, injected: Any, debian: str) -> None:
     """The Pods of a StatefulSet start together; the key and the account are made beside it."""
     template = pod_template(debian, node, "sleep 600")
     del template["spec"]["restartPolicy"]
-    workload = {
-        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "web"},
-        "spec": {
-            "replicas": GANG, "podManagementPolicy": "Parallel", "serviceName": "web",
-            "selector": {"matchLabels": {"app": "train"}}, "template": template,
-        },
-    }  # fmt: skip
-    node.apply(*injected(workload, "--barrier"))
-    node.running(*(f"web-{n}" for n in range(GANG)))
+    node.apply(*injected(workload_of("StatefulSet", template), "--barrier"))
+    node.running(*(f"train-{n}" for n in range(GANG)))
     for n in range(GANG):
-        said = node.kubectl("logs", f"web-{n}", "-c", "pairun-init")
+        said = node.kubectl("logs", f"train-{n}", "-c", "pairun-init")
         assert "all 3 instances have found each other" in said, said
 
 
@@ -275,6 +249,9 @@ def workload_of(kind: str, template: Object) -> Object:
         "VolcanoJob": ("batch.volcano.sh/v1alpha1", {"tasks": [
             {"name": "ps", "replicas": 1, "template": one},
             {"name": "worker", "replicas": 2, "template": two}]}),
+        "StatefulSet": ("apps/v1", {
+            "replicas": GANG, "podManagementPolicy": "Parallel", "serviceName": "train",
+            "selector": {"matchLabels": {"app": "train"}}, "template": template}),
         "LeaderWorkerSet": ("leaderworkerset.x-k8s.io/v1", {
             "replicas": 1, "leaderWorkerTemplate": {"size": GANG, "workerTemplate": template}}),
     }  # fmt: skip
