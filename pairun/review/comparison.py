@@ -17,19 +17,17 @@ import attrs
 from pairun.contract.arguments import arguments
 from pairun.contract.sources import read_source
 from pairun.errors import PairunError, Problem, Problems
-from pairun.job.jobfile import read_input
-from pairun.job.jsyaml import dialect_named
 from pairun.job.planning import RolePlan
 from pairun.module import Module, Secret, format_duration
 from pairun.plan import EVENTS, USER_COMMAND, Late, Task
 from pairun.playbook.content import Content, Root, built_in_root
-from pairun.playbook.document.reading import Node, load_bytes
-from pairun.playbook.drafts import Origins, TaskDraft
+from pairun.playbook.document.reading import Node, elements, load_bytes
+from pairun.playbook.drafts import Origins
 from pairun.playbook.effective import Layers
 from pairun.playbook.pluginfolders import folder_plugins
 from pairun.playbook.rootfiles import PLAYBOOK_FILES, RULES_FOLDER, not_a_root
 from pairun.playbook.rules import own_exit_codes
-from pairun.review.jobreview import JobReview, loaded, review_loaded
+from pairun.review.jobreview import JobReview, loaded, review_data
 from pairun.review.taskreview import keyword_values
 from pairun.secrets.vault import Vault
 
@@ -215,14 +213,9 @@ class _Side:
 def _side(
     layers: Layers, path: str, text: bytes | PairunError, user: str, only: list[str], vault: Vault
 ) -> _Side:
-    if isinstance(text, PairunError):
-        job, problems = None, Problems()
-        problems.extend(text.problems)
-    else:
-        dialect = dialect_named(layers.policy.job_yaml)
-        job, problems = read_input(text, path, user=user, dialect=dialect)
-    review = review_loaded(path, job, problems, layers, only, vault=vault)
+    review = review_data(text, path, layers, user, only, vault=vault)
     planned = {p.role.name: dict(_role(p, review, layers.content)) for p in review.plans}
+    job = review.job
     roles = [r for r in (job.roles if job else ()) if not only or {r.name, r.fc_name} & set(only)]
     named = {r.name: planned.get(r.name) for r in roles}
     return _Side(job.name if job else None, named, list(review.problems))
@@ -277,7 +270,7 @@ def _role(plan: RolePlan, review: JobReview, content: Content) -> Iterator[tuple
                 if each.group:
                     yield (phase, each.id, "parallel"), Value(each.group, where)
                 origins = Origins(own, draft.vars, plan.job.parameters)
-                for key, value in _task(each.task, own.node, own, origins, content.module):
+                for key, value in _task(each.task, own.node, origins, content.module):
                     yield (phase, each.id, *key), value
     for name in sorted({n for p in plan.plans.values() for n in p.modules}):
         file = content.module_file(name)
@@ -297,7 +290,6 @@ def _role(plan: RolePlan, review: JobReview, content: Content) -> Iterator[tuple
 def _task(
     task: Task,
     node: Node,
-    draft: TaskDraft,
     origins: Origins,
     load: Callable[[str], type[Module]],
 ) -> Iterator[tuple[Path, Value]]:
@@ -306,7 +298,6 @@ def _task(
     Args:
         task: as planned.
         node: as written.
-        draft: the task in the playbook; for a handler the task that registers it.
         origins: where its values come from.
         load: loads a module's class.
     """
@@ -331,19 +322,12 @@ def _task(
             yield from flat((name,), value)
     if (lock := node.get("locked")) is not None and lock.value is True:
         yield from flat(("locked",), True)
-    written = {}
-    entries = node.get("on_exit")
-    for n, entry in enumerate(entries.elements() if entries else (), 1):
-        given_id = entry.get("id")
-        id_ = f"{draft.id}.on_exit" + (f"_{n}" if n > 1 else "")
-        written[str(given_id.value) if given_id else id_] = entry
-    for handler in task.on_exit:
-        entry = written.get(handler.id, node)
+    for handler, entry in zip(task.on_exit, elements(node, "on_exit"), strict=False):
         place = f"{entry.place.source.layer} {entry.place}"
         event = list(handler.events) if handler.events != EVENTS else "always"
         yield ("on_exit", handler.id, "module"), Value(handler.module, place)
         yield ("on_exit", handler.id, "event"), Value(event, place)
-        for path, inner in _task(handler, entry, draft, origins, load):
+        for path, inner in _task(handler, entry, origins, load):
             yield ("on_exit", handler.id, *path), inner
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,9 @@ from pairun.module import StateModule
 from pairun.openpai.environment import cluster_facts
 from pairun.openpai.framework import job_from_framework, make_framework
 from pairun.playbook.content import Content, built_in_root
+from tests.conftest import SHARED
 
-GOLDEN = (
-    Path(os.environ.get("PAIRUN_SHARED", Path(__file__).parents[3] / "shared")) / "openpai/golden"
-)
+GOLDEN = SHARED / "openpai/golden"
 pytestmark = [
     pytest.mark.shared,
     pytest.mark.skipif(not GOLDEN.exists(), reason=f"{GOLDEN} is absent"),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pathlib
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -17,10 +15,8 @@ from pairun.openpai.exitspec import read_exit_spec
 from pairun.runtime.exitmatching import Evidence, match
 from pairun.runtime.exitsummary import summarise
 from pairun.runtime.termination import END, START, message
+from tests.conftest import SHARED
 
-SHARED = pathlib.Path(
-    os.environ.get("PAIRUN_SHARED") or pathlib.Path(__file__).parents[3] / "shared"
-)
 GOLDEN = SHARED / "openpai" / "golden"
 CASES = GOLDEN / "exit" / "cases.json"
 

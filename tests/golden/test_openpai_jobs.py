@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,8 +19,9 @@ from pairun.openpai.framework import job_from_framework, make_framework
 from pairun.openpai.platform import framework_environment
 from pairun.playbook.document.reading import Node, node_of
 from pairun.playbook.drafts import PluginUse
+from tests.conftest import SHARED
 
-OPENPAI = Path(os.environ.get("PAIRUN_SHARED", Path(__file__).parents[3] / "shared")) / "openpai"
+OPENPAI = SHARED / "openpai"
 pytestmark = pytest.mark.shared
 
 

@@ -12,16 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.conftest import SHARED
 from tests.doors import DoorWatch
 
 # Whole jobs, phase by phase: `make test` leaves them to `make test-slow`.
 pytestmark = pytest.mark.slow
 
-GOLDEN = (
-    Path(os.environ.get("PAIRUN_SHARED") or Path(__file__).parents[3] / "shared")
-    / "openpai"
-    / "golden"
-)
+GOLDEN = SHARED / "openpai" / "golden"
 ROOT = Path(__file__).parents[2]
 
 

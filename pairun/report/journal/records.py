@@ -6,7 +6,6 @@ every field is checked before use.
 
 from __future__ import annotations
 
-import io
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -19,9 +18,6 @@ from pairun.base.foreignjson import parse_json
 from pairun.base.sizes import format_size
 from pairun.errors import PairunError, Problem
 from pairun.volume.journal import SCHEMA, Record
-
-LONGEST_LINE = 8 << 20
-"""A longer line is not a record."""
 
 READ_BYTES = 16 << 20
 """How many bytes to read, half from each end; a job of one day writes less than 1 MB."""
@@ -144,22 +140,21 @@ def read_entries(stream: IO[bytes], name: str) -> Reading:
 
 
 def _lines(stream: IO[bytes], reading: Reading) -> Iterator[tuple[int, bytes]]:
-    whole, number, size = stream, 0, 0
-    while line := stream.readline(LONGEST_LINE):
-        number += 1
-        size += len(line)
-        if size > READ_BYTES // 2 and whole is stream:
-            stream, reading.skipped_bytes = _last_half(stream)
-        if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
-            while (rest := stream.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
-                pass
-            line = b"?"
+    data = stream.read(READ_BYTES // 2)
+    tail, skipped = _last_half(stream)
+    if skipped:
+        # The lines at the gap are incomplete.
+        kept, cut = data.rfind(b"\n") + 1, tail.find(b"\n") + 1 or len(tail)
+        skipped += len(data) - kept + cut
+        data, tail = data[:kept], tail[cut:]
+    reading.skipped_bytes = skipped
+    for number, line in enumerate((data + tail).split(b"\n"), 1):
         if line := line.strip():
             yield number, line
 
 
-def _last_half(stream: IO[bytes]) -> tuple[IO[bytes], int]:
-    """The last lines of a journal, at most half of `READ_BYTES`, and how many bytes it skips."""
+def _last_half(stream: IO[bytes]) -> tuple[bytearray, int]:
+    """The rest of a journal, at most half of `READ_BYTES`, and how many bytes it skips."""
     tail, skipped = bytearray(), 0
     if stream.seekable():
         at = stream.tell()
@@ -170,12 +165,7 @@ def _last_half(stream: IO[bytes]) -> tuple[IO[bytes], int]:
         excess = max(0, len(tail) - READ_BYTES // 2)
         del tail[:excess]
         skipped += excess
-    if skipped:
-        # The first line may be incomplete.
-        cut = tail.find(b"\n") + 1 or len(tail)
-        del tail[:cut]
-        skipped += cut
-    return io.BytesIO(tail), skipped
+    return tail, skipped
 
 
 def _record(line: bytes, number: int, name: str, reading: Reading) -> Record | None:

@@ -121,7 +121,7 @@ class _Job:
 def _handlers(view: TaskView, vault: Vault) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     origins = view.task.origins
     nodes = elements(origins.task.node, "on_exit") if origins and origins.task else []
-    for (_, data), node in zip(view.handlers, [*nodes, *[None] * 99], strict=False):
+    for (_, data), node in zip(view.handlers, nodes, strict=False):
         title = f"exit handler {data['id']}, on {', '.join(data['event'])}: {data['name']}"
         yield title, list(_settings(data, origins, node, vault))
 
