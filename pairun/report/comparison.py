@@ -34,7 +34,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
                 "roles": {name: _role(role, vault) for name, role in job.roles.items()},
                 "problems": {
                     side: [problem_data(p, vault) for p in problems]
-                    for side, problems in (("old", job.old), ("new", job.new), ("both", job.both))
+                    for side, problems in job.problems.items()
                 },
             }
             for job in comparison.jobs
@@ -103,8 +103,8 @@ def print_comparison(comparison: Comparison, stream: IO[str]) -> None:
                 text.wrapped(f"it cannot be planned with {side}", "  ", "yellow")
             for change in role.changes:
                 _print_change(text, change, vault)
-        for side, problems in (("old", job.old), ("new", job.new)):
-            if not problems:
+        for side in ("old", "new"):
+            if not (problems := job.problems[side]):
                 continue
             refused = any(p.severity == "error" for p in problems)
             more = "; refused values are omitted above" if refused else ""
@@ -114,7 +114,7 @@ def print_comparison(comparison: Comparison, stream: IO[str]) -> None:
         text.line(_summary(job, comparison))
     stream.flush()
     for job in comparison.jobs:
-        print_problems(job.both, vault)
+        print_problems(job.problems["both"], vault)
 
 
 def _print_change(text: Printer, change: Change, vault: Vault) -> None:
@@ -162,9 +162,9 @@ def _summary(job: JobDiff, comparison: Comparison) -> str:
             if c not in tasks or (c.old and c.new)
         )
     parts = [_counted(n, what) for what, n in counts.items() if n]
-    for side, problems in (("old", job.old), ("new", job.new)):
+    for side in ("old", "new"):
         for severity in ("error", "warning"):
-            if n := sum(p.severity == severity for p in problems):
+            if n := sum(p.severity == severity for p in job.problems[side]):
                 parts.append(_counted(n, severity) + f" with the {side} roots only")  # noqa: PERF401
     parts += [f"role {n} cannot be compared" for n, r in job.roles.items() if r.missing]
     if all(r.missing for r in job.roles.values()):

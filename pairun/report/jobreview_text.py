@@ -20,8 +20,7 @@ from pairun.report.review_text import ReviewText, handlers_of, roots_line
 from pairun.report.shown import container_texts, count_of
 from pairun.report.task_view import MARKS, TaskView, summary
 from pairun.review.jobreview import JobReview
-from pairun.review.taskreview import Reviewed
-from pairun.review.verdict import CHECKED
+from pairun.review.taskreview import CHECKED, Reviewed
 
 
 def print_review(review: JobReview, content: Content, stream: IO[str], *, full: bool) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pairun.module import Secret, reveal
-from pairun.plan import Late
-from pairun.review.verdict import known_in_container
+from pairun.plan import EXPAND, Late
 from pairun.secrets.shapes import with_secrets
 from pairun.secrets.vault import Vault
 
@@ -40,8 +39,29 @@ def known_kind(failure: Mapping[str, Any]) -> str:
 
 def container_texts(*values: Any) -> list[str]:
     """The paths and other texts that only the user's container can expand, each once."""
-    texts = (reveal(text) for value in values for text in known_in_container(value))
+    texts = (reveal(text) for value in values for text in _known_in_container(value))
     return list(dict.fromkeys(texts))
+
+
+def _known_in_container(value: Any) -> Iterator[str | Secret]:
+    """The texts in a value that only the user's container can expand, such as ``$HOME/x``.
+
+    Args:
+        value: the value of an argument or a variable of a planned task.
+    """
+    if isinstance(value, Late):
+        if value.template == EXPAND:
+            yield value.vars["text"]
+            return
+        parameters = value.vars.get("expanded", {})
+        for name in re.findall(r"\bexpanded\.(\w+)", value.template):
+            yield from _known_in_container(parameters.get(name))
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _known_in_container(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _known_in_container(each)
 
 
 IN_CONTAINER = "known in the container: "

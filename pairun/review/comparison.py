@@ -91,28 +91,24 @@ class JobDiff:
         path: the file.
         name: the job's name; None if it is not valid.
         roles: role name to its differences.
-        old: problems with the old roots only.
-        new: problems with the new roots only.
-        both: problems of both sides.
+        problems: those with the ``old`` or the ``new`` roots only, and of ``both`` sides.
     """
 
     path: str
     name: str | None
     roles: Mapping[str, RoleDiff]
-    old: Sequence[Problem]
-    new: Sequence[Problem]
-    both: Sequence[Problem]
+    problems: Mapping[str, Sequence[Problem]]
 
     @property
     def any(self) -> bool:
         """Whether anything differs."""
         differs = any(r.changes or r.missing in ("old", "new") for r in self.roles.values())
-        return bool(differs or self.old or self.new)
+        return bool(differs or self.problems["old"] or self.problems["new"])
 
     @property
     def fails(self) -> bool:
         """Whether the job is invalid with the new roots."""
-        return any(p.severity == "error" for p in (*self.new, *self.both))
+        return any(p.severity == "error" for n in ("new", "both") for p in self.problems[n])
 
 
 @attrs.frozen(kw_only=True)
@@ -201,13 +197,8 @@ def stacked(side: str) -> Content:
     return Content(roots)
 
 
-@attrs.frozen
-class _Side:
-    """A job with one side's roots; a role that could not be planned has no values."""
-
-    name: str | None
-    roles: Mapping[str, Values | None]
-    problems: Sequence[Problem]
+_Side = tuple[JobReview, Mapping[str, Values | None]]
+"""A job with one side's roots; a role that could not be planned has no values."""
 
 
 def _side(
@@ -215,21 +206,24 @@ def _side(
 ) -> _Side:
     review = review_data(text, path, layers, user, only, vault=vault)
     planned = {p.role.name: dict(_role(p, review, layers.content)) for p in review.plans}
-    job = review.job
-    roles = [r for r in (job.roles if job else ()) if not only or {r.name, r.fc_name} & set(only)]
-    named = {r.name: planned.get(r.name) for r in roles}
-    return _Side(job.name if job else None, named, list(review.problems))
+    roles = review.job.roles if review.job else ()
+    chosen = (r.name for r in roles if not only or {r.name, r.fc_name} & set(only))
+    return review, {name: planned.get(name) for name in chosen}
 
 
 def _job_diff(path: str, old: _Side, new: _Side) -> JobDiff:
-    had, has = {_same(p) for p in old.problems}, {_same(p) for p in new.problems}
+    (was, before), (now, after) = old, new
+    had, has = {_same(p) for p in was.problems}, {_same(p) for p in now.problems}
+    job = now.job or was.job
     return JobDiff(
         path=path,
-        name=new.name or old.name,
-        roles={n: _role_diff(old.roles.get(n), now) for n, now in new.roles.items()},
-        old=[p for p in old.problems if _same(p) not in has],
-        new=[p for p in new.problems if _same(p) not in had],
-        both=[p for p in new.problems if _same(p) in had],
+        name=job.name if job else None,
+        roles={name: _role_diff(before.get(name), values) for name, values in after.items()},
+        problems={
+            "old": [p for p in was.problems if _same(p) not in has],
+            "new": [p for p in now.problems if _same(p) not in had],
+            "both": [p for p in now.problems if _same(p) in had],
+        },
     )
 
 

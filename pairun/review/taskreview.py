@@ -1,15 +1,28 @@
-"""Reviews a task: its verdict, and who overrode which value."""
+"""Reviews a task: what it would change, without running it, and who overrode which value."""
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
-from pairun.module import Context, Module, Verdict, format_duration
+from pairun.contract.arguments import build, error_text
+from pairun.module import (
+    CheckModule,
+    Context,
+    Failure,
+    Module,
+    Skip,
+    StateModule,
+    UnknownUntilRun,
+    Verdict,
+    format_duration,
+    unknown,
+)
 from pairun.plan import Late, Plan, Task
-from pairun.review.verdict import judge
 from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:
@@ -17,6 +30,10 @@ if TYPE_CHECKING:
     from pairun.playbook.content import Content
     from pairun.playbook.document.reading import Node
     from pairun.playbook.drafts import Draft, Origins, Setter, TaskDraft
+
+
+CHECKED = "checked at run time"
+"""The beginning of a verdict on a check that will really check."""
 
 
 class Override(NamedTuple):
@@ -192,6 +209,59 @@ def _verdict(
     if isinstance(task.when, Late):
         return Verdict("unknown", f"whether it runs depends on {task.when.because}")
     return verdict
+
+
+def judge(task: Task, cls: type[Module], context: Context) -> Verdict:
+    """Make the verdict on a task; the context must not be changed.
+
+    Args:
+        task: the task; its arguments may be unknown until it runs.
+        cls: its module's class.
+        context: a read-only context.
+    """
+    late = next((v for v in late_values(task.args) if v is not task.when), None)
+    if issubclass(cls, CheckModule):
+        depends = f": depends on {late.because}" if late else ""
+        return Verdict("check", f"{CHECKED}{depends}")
+    if late is not None:
+        certain = cls.certainly if issubclass(cls, StateModule) else ""
+        return Verdict("unknown", f"depends on {late.because}", does=certain)
+    try:
+        # Standard output may be JSON (--json): keep a module's prints out of it.
+        with contextlib.redirect_stdout(sys.stderr):
+            return _planned(task, cls, context)
+    except UnknownUntilRun as e:
+        return unknown(e.because)
+    except Skip as e:
+        return Verdict("no_change", e.because)
+    except Failure as e:
+        return unknown(f"it would fail: {e.message}")
+    except (Exception, SystemExit) as e:  # noqa: BLE001 - a module's code may raise anything
+        return unknown(f"the module's probe failed: {error_text(e)}")
+
+
+def _planned(task: Task, cls: type[Module], context: Context) -> Verdict:
+    module, problems = build(cls, task.args)
+    if module is None:
+        return unknown("; ".join(p.message for p in problems))
+    assert isinstance(module, StateModule)
+    verdict: object = module.plan(module.probe(context))
+    if isinstance(verdict, Verdict):
+        return verdict
+    what = type(verdict).__name__
+    return unknown(f"the module's probe failed: plan returned {what}, not a verdict")
+
+
+def late_values(value: Any) -> Iterator[Late]:
+    """Every late value in a task's data."""
+    if isinstance(value, Late):
+        yield value
+    elif isinstance(value, Mapping):
+        for v in value.values():
+            yield from late_values(v)
+    elif isinstance(value, list | tuple):
+        for v in value:
+            yield from late_values(v)
 
 
 def sources_of(origins: Origins) -> Iterator[tuple[str, Setter]]:

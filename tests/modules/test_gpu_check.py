@@ -12,7 +12,7 @@ import pytest
 from pairun.contract.loading import load_module
 from pairun.host.worlds import ReviewContext
 from pairun.plan import Task
-from pairun.review.verdict import judge
+from pairun.review.taskreview import judge
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness

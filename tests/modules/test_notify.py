@@ -22,7 +22,7 @@ from pairun.host.probeworld import ProbeContext
 from pairun.host.worlds import ReviewContext
 from pairun.module import FailureKind, Note, Secret
 from pairun.plan import Task
-from pairun.review.verdict import judge
+from pairun.review.taskreview import judge
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness

@@ -20,7 +20,7 @@ from pairun.contract.loading import load_module
 from pairun.errors import render
 from pairun.host.worlds import ReviewContext
 from pairun.plan import Task
-from pairun.review.verdict import judge
+from pairun.review.taskreview import judge
 
 if TYPE_CHECKING:
     from tests.desk import Desk

@@ -30,7 +30,7 @@ from pairun.module import (
     UnknownUntilRun,
 )
 from pairun.plan import Task
-from pairun.review.verdict import judge
+from pairun.review.taskreview import judge
 from tests.effort import cases
 from tests.modules.image_check.conftest import (
     BASIC,
