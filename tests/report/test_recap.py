@@ -258,6 +258,10 @@ def test_a_job_cannot_harm_the_recap_by_its_journal(tmp_path: pathlib.Path) -> N
         ("permanent", 1, 4, "permanent"),
         ("permanent", 2, 4, "permanent after 2 attempts"),
         ("transient", 0, 4, "transient"),
+        # whether a script that ended with 1 fails again is not known
+        ("script", 1, 1, "no retries"),
+        ("script", 1, 4, "not retried"),
+        ("script", 4, 4, "after 4 attempts"),
     ],
 )
 def test_a_failure_says_whether_it_was_tried_again(
@@ -265,23 +269,9 @@ def test_a_failure_says_whether_it_was_tried_again(
 ) -> None:
     """The console tells the kind of a failure in a way that promises no retry that was not made."""
     stream = io.StringIO()
+    code = {"kind": "transient", "exit_code": 1} if kind == "script" else {"kind": kind}
     Console(stream, Vault())(
         {"type": "task_end", "task": "t", "name": "T", "outcome": "failed", "seconds": 1,
-         "message": "no", "kind": kind, "fault": "user", "attempts": attempts, "of": of}
+         "message": "no", "fault": "user", "attempts": attempts, "of": of, **code}
     )  # fmt: skip
     assert f"no [{says}; fault: user]" in stream.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("attempts", "of", "says"),
-    [(1, 1, "no retries; fault"), (1, 4, "not retried; fault"), (4, 4, "after 4 attempts; fault")],
-)
-def test_the_kind_of_a_scripts_failure_is_not_guessed(attempts: int, of: int, says: str) -> None:
-    """Whether a script that ended with 1 fails again is not known, and the console does not say it."""
-    stream = io.StringIO()
-    Console(stream, Vault())(
-        {"type": "task_end", "task": "t", "name": "T", "outcome": "failed", "seconds": 1,
-         "message": "no", "kind": "transient", "fault": "user", "attempts": attempts, "of": of,
-         "exit_code": 1}
-    )  # fmt: skip
-    assert f"no [{says}: user]" in stream.getvalue()
