@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pairun.diagnose import tracebacks
-from pairun.diagnose.facts.reading import facts_of
 from pairun.diagnose.hits import SHELL_CLASSES, HitSearch, echoes
 from pairun.diagnose.lines import Log, parse
 from pairun.diagnose.segments import (
@@ -32,6 +31,7 @@ from pairun.diagnose.surroundings import (
     is_progress,
     is_shells,
 )
+from pairun.diagnose.systemfacts import facts_of
 from pairun.diagnose.table import SearchLimit, Table
 
 _EARLIER = 35

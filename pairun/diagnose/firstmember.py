@@ -23,8 +23,8 @@ from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE, UNKNOWN
 from pairun.diagnose.collectives import Stall
 from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_class
-from pairun.diagnose.facts.launchers import SOURCE as SLURM
 from pairun.diagnose.members import Clocks, Member, against_others
+from pairun.diagnose.signals import SLURM
 from pairun.diagnose.stacks import OddRank, odd_rank, odd_stack
 from pairun.diagnose.table import Table
 from pairun.diagnose.testimony import ENDED, MISSING, Testimony

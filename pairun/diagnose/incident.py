@@ -24,7 +24,7 @@ from pairun.diagnose.firstmember import (
 from pairun.diagnose.gathering import Gathered
 from pairun.diagnose.lines import parse
 from pairun.diagnose.members import Clocks, Member, members_of
-from pairun.diagnose.signals import STRONG
+from pairun.diagnose.signals import SYSTEM
 from pairun.diagnose.table import Table
 from pairun.diagnose.times import SKEW_S, first_delay
 from pairun.diagnose.undecided import despite_success
@@ -216,7 +216,7 @@ def _by_node(diagnosis: Diagnosis, first: Member | None, members: Sequence[Membe
         if m.rank is None
         and m.diagnosis.klass in DEVICES
         and m.diagnosis.source
-        and 100 * m.diagnosis.confidence >= STRONG
+        and 100 * m.diagnosis.confidence >= SYSTEM
         and not any(host in f"{m.host} {m.diagnosis.evidence[0].text}" for host in hosts)
     ]
     if not reports or diagnosis.klass not in _OF_DEVICES:

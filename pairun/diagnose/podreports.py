@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pairun.diagnose.classes import EXIT_CODES
 from pairun.diagnose.clusterobjects import ClusterObject, mapping, mappings
-from pairun.diagnose.facts.pods import fact_of_code, fact_of_event, fact_of_message, fact_of_reason
-from pairun.diagnose.signals import KUBERNETES, LIKELY, STRONG, Signal
+from pairun.diagnose.signals import EFFECT, KUBERNETES, SYSTEM, Signal
+from pairun.diagnose.systemfacts import of_event, of_message, of_reason
 from pairun.diagnose.times import Moment, moment_in
 from pairun.kube.frameworkpods import completion_of, ended_pod, init_names, tasks_of
 
@@ -111,7 +112,7 @@ def _of_condition(kind: str, state: str, why: str) -> Signal | None:
     """
     if state == ("True" if kind == "Ready" else "False"):
         return None
-    weight = STRONG + 2 if kind == "Ready" or state == "True" else LIKELY
+    weight = SYSTEM if kind == "Ready" or state == "True" else EFFECT
     klass = "storage_io_error" if kind == "ReadonlyFilesystem" else "node_stuck"
     words = f"the node's condition {kind} is {state}: {why}"
     return Signal(klass, weight, words, KUBERNETES)
@@ -209,7 +210,7 @@ def _of_event(event: ClusterObject) -> list[Signal]:
     message = str(event.data.get("message") or event.data.get("note") or "")
     key = next((k for k in ("message", "note") if event.data.get(k)), "reason")
     where = (event.file, event.line_of(key, event.data.get(key) or ""))
-    signal = fact_of_event(reason, message)
+    signal = of_event(reason, message)
     return [] if signal is None else [signal._replace(where=where)]
 
 
@@ -257,7 +258,7 @@ def of_status(
 def _stated_in(each: ClusterObject, part: Mapping[str, Any], *keys: str) -> Iterator[Signal]:
     for key in keys:
         text = str(part.get(key) or "")
-        signal = fact_of_message(text) if key == "message" else fact_of_reason(text)
+        signal = of_message(text) if key == "message" else of_reason(text)
         if signal is not None:
             yield signal._replace(where=(each.file, each.line_of(key, text)))
 
@@ -272,9 +273,17 @@ def of_codes(each: ClusterObject, containers: Sequence[Mapping[str, Any]]) -> It
     for container in containers:
         for state in states_of(container):
             code = mapping(state.get("terminated")).get("exitCode")
-            if isinstance(code, int) and (signal := fact_of_code(code)) is not None:
+            if isinstance(code, int) and (signal := _of_code(code)) is not None:
                 where = (each.file, each.line_of("exitCode", code))
                 yield _weighed(signal, container)._replace(where=where)
+
+
+def _of_code(code: int) -> Signal | None:
+    """What a container's exit code alone states; None for 0."""
+    if code == 0:
+        return None
+    klass, weight = EXIT_CODES.get(code, ("child_failed", EFFECT))
+    return Signal(klass, weight, f"the container's exit code is {code}", KUBERNETES)
 
 
 def _weighed(signal: Signal, container: Mapping[str, Any]) -> Signal:
@@ -286,4 +295,4 @@ def _weighed(signal: Signal, container: Mapping[str, Any]) -> Signal:
     at = f" since {since.clock()}" if since is not None else ""
     count = "1 restart" if restarts in (1, None) else f"{restarts} restarts"
     words = f"{signal.words}; it runs again{at} ({count})"
-    return signal._replace(weight=min(signal.weight, LIKELY), words=words)
+    return signal._replace(weight=min(signal.weight, EFFECT), words=words)

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pairun.diagnose.lines import Line, Log
 
-DECISIVE = 97
-"""The weight of a system's report that outranks every text."""
+SYSTEM = 97
+"""The weight of a system's report, which outranks exceptions of the job's code and most texts."""
 
-STRONG = 91
-"""The weight of a report that outranks exceptions of the job's code, and most stops."""
+EFFECT = 45
+"""The weight of what follows from another failure, or allows other explanations, such as exit code 1."""
 
 FIRM = 70
 """The minimum weight of a signal that forbids a retry."""
 
-LIKELY = 62
-"""The weight of a report that allows other explanations."""
-
-HINT = 42
-"""The weight of a report that the log may explain better, such as exit code 1."""
-
 CERTAIN = 40
 """The minimum weight of a signal that names a class."""
 
-KUBERNETES = "Kubernetes"
-"""The source of what a cluster's objects report."""
+KUBERNETES, SLURM = "Kubernetes", "Slurm"
+"""Sources of what systems report."""
 
 PREVIOUS_LOG = "see why the container ended: `kubectl logs --previous POD`"
 """Advice for a container that started again."""
@@ -71,16 +65,3 @@ class Signal(NamedTuple):
     def at(self) -> int:
         """The offset of its line in the log, in bytes; -1 if it is from no log."""
         return self.line.at if self.line is not None else -1
-
-
-class Reader(NamedTuple):
-    """Reads the lines of one system.
-
-    Attributes:
-        words: lower-case words of at least four letters; each line that it reads contains one.
-        read: returns the signals of a line; None if the line is not from this system. An empty
-            sequence means that the line reports no failure: rules then ignore it.
-    """
-
-    words: Sequence[str]
-    read: Callable[[Line, Log], Sequence[Signal] | None]

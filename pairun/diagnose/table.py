@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pairun.diagnose import segments
+from pairun.diagnose import systemfacts as facts
 from pairun.diagnose.classes import CLASSES
-from pairun.diagnose.facts import reading as facts
 from pairun.diagnose.lines import HEADER
 
 Clock = Callable[[], float]

@@ -22,7 +22,6 @@ from pairun.diagnose.diagnosis import (
     of_class,
     of_line,
 )
-from pairun.diagnose.facts.reading import facts_of
 from pairun.diagnose.findings import Findings
 from pairun.diagnose.hits import is_handled, is_mild
 from pairun.diagnose.lines import Line, Log
@@ -34,6 +33,7 @@ from pairun.diagnose.surroundings import (
     is_answered,
     is_progress,
 )
+from pairun.diagnose.systemfacts import facts_of
 from pairun.diagnose.table import Table
 
 _UNREADABLE = {
