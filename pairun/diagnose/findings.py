@@ -18,7 +18,6 @@ from pairun.diagnose.segments import (
     mark_of,
     phases,
     recurrences,
-    relaunches,
     setbacks,
 )
 from pairun.diagnose.signals import CERTAIN, FIRM, Signal
@@ -101,8 +100,9 @@ def findings_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> 
     failures = [each.line for each in signals if each.weight >= CERTAIN and each.line is not None]
     failed_at = [Mark(line.at, "raised", source=line.source) for line in failures]
     # the attempts of a log without a failure do not matter, and ranks print the same first lines
-    again = recurrences(log, [*marks, *failed_at]) if failures and not _has_ranks(signals) else []
-    marks += [*phases(log), *again, *setbacks(log, marks), *relaunches(log, marks), *failed_at]
+    sources = {each.line.source for each in signals if each.rule and each.line is not None}
+    again = recurrences(log, [*marks, *failed_at]) if failures and len(sources - {""}) < 2 else []
+    marks += [*phases(log), *again, *setbacks(log, marks), *failed_at]
     attempts = cut(len(log.data), marks)
     went_well = not failed and bool(attempts) and _ends_well(log, attempts[-1], failed_at)
     signals = _of_last_attempt([*signals, *echoes(log)], attempts, went_well=went_well)
@@ -149,12 +149,6 @@ def _is_of_script(signal: Signal) -> bool:
     if signal.klass not in SHELL_CLASSES or signal.log is None or signal.line is None:
         return False
     return signal.rule != "" and not is_programs_exception(signal.log, signal.line)
-
-
-def _has_ranks(signals: Sequence[Signal]) -> bool:
-    """Whether several ranks or workers write to the log."""
-    sources = {each.line.source for each in signals if each.rule and each.line is not None}
-    return len(sources - {""}) > 1
 
 
 def _ends_well(log: Log, last: Segment, failed_at: Sequence[Mark]) -> bool:

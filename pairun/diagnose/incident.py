@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,22 +10,13 @@ from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.collectives import Stall, stall
+from pairun.diagnose.compare import HANG, MAY_FOLLOW, Case, first_member, is_solid
 from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_class
-from pairun.diagnose.firstmember import (
-    HANG,
-    MAY_FOLLOW,
-    SAME_ORDER,
-    Case,
-    finished,
-    first_member,
-    is_solid,
-)
 from pairun.diagnose.gathering import Gathered
-from pairun.diagnose.lines import parse
-from pairun.diagnose.members import Clocks, Member, members_of
+from pairun.diagnose.members import Member, delay, members_of
 from pairun.diagnose.signals import SYSTEM
 from pairun.diagnose.table import Table
-from pairun.diagnose.times import SKEW_S, first_delay
+from pairun.diagnose.times import first_delay
 from pairun.diagnose.undecided import despite_success
 from pairun.diagnose.weighing import diagnose
 from pairun.diagnose.writerlog import Finding
@@ -54,8 +44,6 @@ _OF_DEVICES = frozenset(
     )
 )
 """What ranks report when a GPU of their node fails."""
-
-_VALUE = re.compile(r"\d+")
 
 
 class Consequence(NamedTuple):
@@ -105,8 +93,7 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
         table: the rules.
         facts: known of the whole job besides its logs.
     """
-    members = members_of(reconsidered(gathered.findings))
-    clocks = Clocks(members, SKEW_S)
+    members = members_of(gathered.findings)
     said = [t for f in gathered.findings for t in f.testimonies]
     # a report and the line that shows the rank of its process may be in different parts of a file
     known = {t.rank for t in said}
@@ -115,9 +102,7 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
     states = [s for f in gathered.findings for s in f.states]
     recorded = {s.rank for s in gathered.states}
     stalled = stall([*gathered.states, *(s for s in states if s.rank not in recorded)], silent)
-    first, why, decided_by = first_member(
-        Case(members, said, stalled, clocks, table, gathered.wholes)
-    )
+    first, why, decided_by = first_member(Case(members, said, stalled, table, gathered.wholes))
     diagnosis = _diagnosis(first, why, members, gathered.wholes, stalled, table, facts)
     diagnosis = _with_stacks(diagnosis, first, members)
     diagnosis = _by_node(diagnosis, first, members)
@@ -129,7 +114,7 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
         diagnosis=diagnosis,
         first=first,
         decided_by=decided_by,
-        consequences=_consequences(first, diagnosis, members, clocks) if first is not None else (),
+        consequences=_consequences(first, diagnosis, members) if first is not None else (),
         members=tuple(members),
         stall=stalled,
         unread=gathered.unread,
@@ -193,16 +178,12 @@ def _with_stacks(
     diagnosis: Diagnosis, first: Member | None, members: Sequence[Member]
 ) -> Diagnosis:
     """The diagnosis of a hang, with the place that the dumps of stacks show instead of the advice to take one."""
-    if diagnosis.klass != HANG or diagnosis.advice != CLASSES[HANG].advice:
+    own = [first.stack] if first is not None and first.stack is not None else []
+    places = {each.place.words() for each in own or [m.stack for m in members if m.stack]}
+    if diagnosis.klass != HANG or diagnosis.advice != CLASSES[HANG].advice or not places:
         return diagnosis
-    own = first.stack if first is not None else None
-    stacks = [own] if own is not None else [m.stack for m in members if m.stack is not None]
-    places = {stack.place.words() for stack in stacks}
-    if not places:
-        return diagnosis
-    what = "compare the stacks of the ranks"
-    if len(places) == 1:
-        what = f"see why it does not go on at {places.pop()}"
+    what = f"see why it does not go on at {min(places)}"
+    what = what if len(places) == 1 else "compare the stacks of the ranks"
     return diagnosis._replace(advice=f"{what}; run it again")
 
 
@@ -244,11 +225,9 @@ def _despite(shown: Diagnosis) -> Diagnosis:
     if shown.klass == NONE:
         return shown
     if shown.klass == UNKNOWN:
-        return finished()
+        return of_class(NONE, 0.9)
     said, advice = despite_success(shown.headline)
-    return finished()._replace(
-        confidence=0.7, headline=said, advice=advice, evidence=shown.evidence[:1]
-    )
+    return of_class(NONE, 0.7, *shown.evidence[:1])._replace(headline=said, advice=advice)
 
 
 def _by_majority(diagnoses: Sequence[Diagnosis]) -> list[Diagnosis]:
@@ -261,12 +240,16 @@ def _by_stall(stalled: Stall) -> Diagnosis:
     """The diagnosis of waiting ranks for which only flight recorders report anything."""
     shown = of_class("nccl_timeout", 0.8, Evidence("", 0, stalled.words))
     if stalled.mismatch:
-        shown = shown._replace(fault="user", retry="after_fix", advice=SAME_ORDER)
+        shown = shown._replace(
+            fault="user",
+            retry="after_fix",
+            advice="make every rank enter the same collectives in the same order",
+        )
     return shown._replace(headline=stalled.words)
 
 
 def _consequences(
-    first: Member, why: Diagnosis, members: Sequence[Member], clocks: Clocks
+    first: Member, why: Diagnosis, members: Sequence[Member]
 ) -> tuple[Consequence, ...]:
     """What followed the first failure; the log of all ranks that shows why did not follow."""
     groups: dict[str, list[Member]] = {}
@@ -280,7 +263,7 @@ def _consequences(
             groups.setdefault(member.diagnosis.klass, []).append(member)
     consequences = []
     for klass, group in groups.items():
-        delays = [d for m in group if (d := clocks.delay(first, m)) is not None]
+        delays = [d for m in group if (d := delay(first, m)) is not None]
         labels = tuple(
             m.label for m in sorted(group, key=lambda m: (m.rank is None, m.rank, m.label))
         )
@@ -288,37 +271,3 @@ def _consequences(
         after_s = None if after_s is None else round(after_s, 3)
         consequences.append(Consequence(klass, group[0].diagnosis.headline, labels, after_s))
     return tuple(sorted(consequences, key=lambda c: -len(c.members)))
-
-
-def reconsidered(findings: Sequence[Finding]) -> list[Finding]:
-    """Correct the diagnoses of single logs by those of the others.
-
-    A line that most ranks print, and after which they wait for their peers, is an error that the
-    program handles.
-
-    Args:
-        findings: of all writers of a job.
-    """
-    if len(findings) < 2:
-        return list(findings)
-    handled = {_deciding(f) for f in findings if f.loss_after is not None}
-    ranks = sum(not f.writer.launcher for f in findings)
-    lines = Counter(_deciding(f) for f in findings if _deciding(f) in handled)
-    common = {line for line, count in lines.items() if count > 1 and 2 * count >= ranks}
-    return [_corrected(f, handled=_deciding(f) in common) for f in findings]
-
-
-def _corrected(finding: Finding, *, handled: bool) -> Finding:
-    if finding.loss_before is not None:
-        return finding._replace(diagnosis=finding.loss_before)
-    if not handled or is_consequence(finding.diagnosis):
-        return finding
-    return finding._replace(diagnosis=finding.loss_after or of_class(NONE, 0.7), at=finding.last)
-
-
-def _deciding(finding: Finding) -> str:
-    """The deciding line without its prefixes and numbers; empty for a log without a failure."""
-    diagnosis = finding.diagnosis
-    if diagnosis.klass in (NONE, UNKNOWN) or not diagnosis.evidence:
-        return ""
-    return _VALUE.sub("#", parse(0, diagnosis.evidence[0].text.encode()).text)

@@ -7,11 +7,12 @@ from typing import Any
 from pairun.base.escapes import visible
 from pairun.diagnose.brief import diagnosis_lines, is_consequence
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
+from pairun.diagnose.compare import OF_ALL_RANKS
 from pairun.diagnose.diagnosis import Diagnosis
-from pairun.diagnose.firstmember import OF_ALL_RANKS
 from pairun.diagnose.incident import DEVICES, Consequence, Incident
-from pairun.diagnose.members import LOSSES, NO_OTHER_FAILURE, NO_OTHER_RANK, Member, named
+from pairun.diagnose.members import NO_OTHER_FAILURE, NO_OTHER_RANK, Member, named
 from pairun.diagnose.times import later
+from pairun.diagnose.writerlog import LOSSES
 
 _MAX_UNREAD = 5
 

@@ -1,8 +1,4 @@
-"""The members of a job: its ranks, Pods or processes, each with the findings of its logs; their clocks.
-
-Ranks that train together reach a step at nearly the same time. The median time difference of
-their common steps is therefore the difference of the hosts' clocks, wrong time zones included.
-"""
+"""The members of a job: its ranks, Pods or processes, each with the findings of its logs."""
 
 from __future__ import annotations
 
@@ -14,11 +10,28 @@ from pairun.diagnose.diagnosis import Diagnosis, of_class
 from pairun.diagnose.progress import Progress
 from pairun.diagnose.stacks import Stack
 from pairun.diagnose.testimony import Testimony
-from pairun.diagnose.times import Moment, seconds_between
+from pairun.diagnose.times import SKEW_S, Moment, seconds_between
 from pairun.diagnose.weighing import BY_CODE
-from pairun.diagnose.writerlog import CHILD_FAILED, Finding
+from pairun.diagnose.writerlog import CHILD_FAILED, LOSSES, Finding
 
 _NO_LOG = of_class(NONE, 0.3)._replace(headline="no log of it is known")
+
+NO_OTHER_FAILURE = "no other log shows a failure"
+"""The deciding fact if one member shows a cause and no other log shows anything."""
+
+NO_OTHER_RANK = "no other rank's log shows a failure"
+"""The same, if a launcher's log reports one."""
+
+_EXIT_CODES = ("exit codes",)
+_NOUNS = {
+    **dict.fromkeys(LOSSES, ("timeouts", "closed connections")),
+    CHILD_FAILED: _EXIT_CODES,
+    "native_abort": ("aborts",),
+    "nccl_system_error": ("network errors",),
+    "network_unreachable": ("network errors",),
+    "terminated_sigterm": ("stop signals",),
+}
+"""What a log of a class reports."""
 
 
 class Member(NamedTuple):
@@ -67,8 +80,7 @@ class Member(NamedTuple):
     @property
     def last(self) -> Moment | None:
         """When its logs end."""
-        ends = [f.last for f in self.findings if f.last is not None]
-        return max(ends, default=None)
+        return max((f.last for f in self.findings if f.last is not None), default=None)
 
     @property
     def is_cause(self) -> bool:
@@ -100,57 +112,28 @@ class Member(NamedTuple):
         """How far it got."""
         return next((f.progress for f in self.findings if f.progress != Progress()), Progress())
 
-    @property
-    def steps(self) -> dict[int, Moment]:
-        """The times of its last steps."""
-        return next((f.steps for f in self.findings if f.steps), {})
-
 
 def members_of(findings: Sequence[Finding]) -> list[Member]:
     """Group findings by writer; a rank's two streams belong to one member."""
     ranked = [f.writer for f in findings if f.writer.rank is not None or f.writer.has_ranks]
     ranks = {writer.rank if writer.rank is not None else writer.label for writer in ranked}
-    groups: dict[tuple[object, ...], list[Finding]] = {}
+    groups: dict[tuple[int | None, str], list[Finding]] = {}
     for finding in findings:
-        writer = finding.writer
-        groups.setdefault((writer.rank, writer.label), []).append(finding)
+        groups.setdefault((finding.writer.rank, finding.writer.label), []).append(finding)
     members = []
-    for group in groups.values():
+    for (rank, label), group in groups.items():
         group.sort(key=_decisive, reverse=True)
         writer = group[0].writer
         host = next((f.writer.host for f in group if f.writer.host), "")
         # next to logs of ranks, a log without a rank is the launcher's
-        is_beside = writer.rank is None and len(ranks) > 1 and not writer.has_ranks
-        launcher = writer.launcher or is_beside
-        members.append(Member(writer.label, writer.rank, host, launcher, tuple(group)))
+        is_beside = rank is None and len(ranks) > 1 and not writer.has_ranks
+        members.append(Member(label, rank, host, writer.launcher or is_beside, tuple(group)))
     return sorted(members, key=lambda m: (m.rank is None, m.rank or 0, m.label))
 
 
 def _decisive(finding: Finding) -> tuple[bool, bool, bool, float]:
     diagnosis = finding.diagnosis
     return finding.is_cause, finding.is_waiting, not diagnosis.is_clean, diagnosis.confidence
-
-
-NO_OTHER_FAILURE = "no other log shows a failure"
-"""The deciding fact if one member shows a cause and no other log shows anything."""
-
-NO_OTHER_RANK = "no other rank's log shows a failure"
-"""The same, if a launcher's log reports one."""
-
-LOSSES = frozenset(("nccl_timeout", "peer_lost", "rendezvous_timeout"))
-"""The classes of ranks that waited for, or lost, another one."""
-
-_NO_OTHER_CAUSE = "no other log shows a cause"
-_EXIT_CODES = ("exit codes",)
-_NOUNS = {
-    **dict.fromkeys(LOSSES, ("timeouts", "closed connections")),
-    CHILD_FAILED: _EXIT_CODES,
-    "native_abort": ("aborts",),
-    "nccl_system_error": ("network errors",),
-    "network_unreachable": ("network errors",),
-    "terminated_sigterm": ("stop signals",),
-}
-"""What a log of a class reports."""
 
 
 def against_others(first: Member, members: Sequence[Member]) -> str:
@@ -168,7 +151,7 @@ def against_others(first: Member, members: Sequence[Member]) -> str:
         return NO_OTHER_RANK if is_reported else NO_OTHER_FAILURE
     reported = reports_of(failed)
     if not reported:
-        return _NO_OTHER_CAUSE
+        return "no other log shows a cause"
     verb = "reports" if len(failed) == 1 else "report"
     if len(failed) < len(ranks):
         return f"{named([m.label for m in failed])} only {verb} {reported}"
@@ -190,21 +173,17 @@ def reports_of(members: Iterable[Member]) -> str:
 
 def named(labels: Sequence[str]) -> str:
     """Labels for a sentence: ranks as ranges, of others the first few."""
-    ranks = [
-        int(label[5:]) for label in labels if label.startswith("rank ") and label[5:].isdigit()
-    ]
+    ranks = [int(each[5:]) for each in labels if each.startswith("rank ") and each[5:].isdigit()]
     if len(ranks) == len(labels):
-        word = "rank" if len(ranks) == 1 else "ranks"
-        return f"{word} {_ranges(ranks)}"
+        return f"{'rank' if len(ranks) == 1 else 'ranks'} {_ranges(ranks)}"
     if len(labels) <= 4:
         return ", ".join(labels)
     return f"{', '.join(labels[:3])} and {len(labels) - 3} more"
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    ordered = sorted(numbers)
     ranges: list[list[int]] = []
-    for number in ordered:
+    for number in sorted(numbers):
         if ranges and number == ranges[-1][1] + 1:
             ranges[-1][1] = number
         else:
@@ -212,79 +191,26 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)
 
 
-_MIN_STEPS = 3
-_RESIDUE_S = 0.5
+def delay(first: Member, then: Member) -> float | None:
+    """Seconds from one member's failure to another's, by their clocks; None if unknown."""
+    if first.at is None or then.at is None:
+        return None
+    return seconds_between(first.at, then.at)
 
 
-class Clocks:
-    """Compares the times of members.
+def earliest_of(members: Sequence[Member]) -> tuple[Member | None, list[Member]]:
+    """The member that failed first, and all that may have; None unless the times of all are known.
 
-    Args:
-        members: of the job.
-        skew_s: assumed clock difference of two hosts without common steps, in seconds.
+    The clocks of two hosts may differ by `SKEW_S`.
     """
-
-    def __init__(self, members: Sequence[Member], skew_s: float) -> None:
-        self._skew_s = skew_s
-        self._offsets: dict[str, float] = {}
-        self._reference = max(
-            (m for m in members if m.steps), key=lambda m: len(m.steps), default=None
-        )
-        for member in members:
-            offset = self._measured(member)
-            if offset is not None:
-                self._offsets[member.label] = offset
-
-    def delay(self, first: Member, then: Member) -> float | None:
-        """Seconds from one member's failure to another's; None if unknown."""
-        if first.at is None or then.at is None:
-            return None
-        correction = 0.0
-        if first.label in self._offsets and then.label in self._offsets:
-            correction = self._offsets[then.label] - self._offsets[first.label]
-            if first.host == then.host and first.host:
-                correction = 0.0
-        return seconds_between(first.at, then.at) - correction
-
-    def earliest(self, members: Sequence[Member]) -> Member | None:
-        """The member that failed first; None unless the times of all are known."""
-        if not members or any(m.at is None for m in members):
-            return None
-        first = members[0]
-        for member in members[1:]:
-            delay = self.delay(first, member)
-            if delay is not None and delay < 0:
-                first = member
-        return first
-
-    def unordered_with(self, first: Member, members: Sequence[Member]) -> list[Member]:
-        """The members that may have failed before or together with another one, itself included."""
-        return [m for m in members if m is first or not self._is_after(first, m)]
-
-    def is_ordered(self, first: Member, members: Sequence[Member]) -> bool:
-        """Whether the members' clocks compare exactly: all run on one host."""
-        return len({m.host for m in members}) == 1 or all(m.label in self._offsets for m in members)
-
-    def _is_after(self, first: Member, then: Member) -> bool:
-        delay = self.delay(first, then)
-        return delay is not None and delay > self._bound(first, then)
-
-    def _bound(self, a: Member, b: Member) -> float:
-        if a.host == b.host:
-            return 0.0
-        if a.label in self._offsets and b.label in self._offsets:
-            return _RESIDUE_S
-        return self._skew_s
-
-    def _measured(self, member: Member) -> float | None:
-        """How far a member's clock is ahead of the reference clock, in seconds."""
-        reference = self._reference
-        if reference is None:
-            return None
-        common = member.steps.keys() & reference.steps.keys()
-        if len(common) < _MIN_STEPS:
-            return None
-        differences = sorted(
-            seconds_between(reference.steps[step], member.steps[step]) for step in common
-        )
-        return differences[len(differences) // 2]
+    if any(m.at is None for m in members):
+        return None, list(members)
+    first = members[0]
+    for member in members[1:]:
+        if (delay(first, member) or 0) < 0:
+            first = member
+    return first, [
+        m
+        for m in members
+        if m is first or (delay(first, m) or 0) <= (0 if m.host == first.host else SKEW_S)
+    ]

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from pairun.diagnose.times import Moment, moment_near
-
 _TAIL_BYTES = 1 << 18
-_MAX_STEPS = 40
 
 _STEP = re.compile(
     rb"(?i)(?<![a-z_.-])(?:global[_ ]?step|train[_ ]?step|step|iteration|iter|it|update)s?['\"]?\]?\W{0,3}(?P<step>\d{1,12})(?![\d.]*[a-z/]?s\b)"
@@ -63,24 +59,6 @@ def progress_in(data: bytes) -> Progress:
         int(epoch["epoch"]) if epoch else None,
         checkpoint[0].decode("utf-8", "replace").strip() if checkpoint else "",
     )
-
-
-def step_times(data: bytes) -> dict[int, Moment]:
-    """The times of a log's last steps; of a step that is logged twice, the first time."""
-    times: dict[int, Moment] = {}
-    for at, step in _last_steps(data):
-        moment = moment_near(data, at)
-        if moment is not None:
-            times[step] = moment
-    return times
-
-
-def _last_steps(data: bytes) -> Iterator[tuple[int, int]]:
-    offset = max(0, len(data) - (_TAIL_BYTES >> 2))
-    matches = [
-        (offset + m.start(), int(m["step"] or m["bar"])) for m in _STEP.finditer(data[offset:])
-    ]
-    yield from reversed(matches[-_MAX_STEPS:])
 
 
 def last_match(pattern: re.Pattern[bytes], data: bytes) -> re.Match[bytes] | None:

@@ -7,13 +7,13 @@ ranks print it eight times. An exception alone ends none: a program may handle i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from pairun.diagnose.lines import HEADER, Line, Log
 from pairun.diagnose.surroundings import is_progress
 
-_MAX_RECURRENCES = 16
+_MAX_ENDS = 16
 _WINDOW = 1 << 16
 _LAG = 2
 
@@ -67,20 +67,12 @@ WORDS = (
 )  # fmt: skip
 """Lower-case words; a line with a mark contains one of them."""
 
-_HEAD_LINES = 12
-_BLOCK_LINES = 16
-_MIN_BLOCK = 3
-_MIN_TEXT = 8
-_MIN_SINGLE = 16
-_ANCHORS = 5
+
+_HEAD_LINES, _BLOCK_LINES, _MIN_BLOCK, _MIN_TEXT = 12, 16, 3, 8
 _MAX_REPEATS = 64
-_NUMBERS = re.compile(r"\d+")
-_HEX = re.compile(r"\b(?=[a-f]*\d)[\da-f]{6,}\b")
+_VALUES = re.compile(r"\b(?=[a-f]*\d)[\da-f]{6,}\b|\d+")
 _VARIES = re.compile(r"[Tt]raceback|^\W+$|\b[A-Z]\w*Error\b|^ ")
 """Lines that do not distinguish a program's start from its failure."""
-
-_RISKY = re.compile(r"\d|[Ee]rror|[Ww]arning")
-"""Parts of a line that, if it recurs alone, is no program's start."""
 
 
 class Segment(NamedTuple):
@@ -106,7 +98,7 @@ class Mark(NamedTuple):
         at: offset of the line, or of the next one after a restart.
         kind: ``end``, ``header`` (of a traceback), ``raised``, ``restart``, ``launch`` or ``begin``.
         why: for people.
-        key: distinguishes restarts, and the launchers that report an end; may be empty.
+        key: distinguishes restarts; may be empty.
         source: the prefix of the line's writer; may be empty.
     """
 
@@ -115,12 +107,6 @@ class Mark(NamedTuple):
     why: str = ""
     key: str = ""
     source: str = ""
-
-
-_AGENT = re.compile(
-    r"[EW]\d{4} [\d:.]+ (?P<pid>\d+) torch/distributed/elastic/.*failed \(exitcode: "
-)
-"""torchrun's agent reports once for each attempt that a process failed."""
 
 
 def mark_of(line: Line, end: int) -> Mark | None:
@@ -138,8 +124,7 @@ def mark_of(line: Line, end: int) -> Mark | None:
         key = next((f"{name}{value}" for name, value in match.groupdict().items() if value), "")
         return Mark(end + 1, "restart", "the launcher restarts the job", key)
     if _ENDED.search(text):
-        agent = _AGENT.match(text)
-        return Mark(line.at, "end", key=agent["pid"] if agent else "", source=line.source)
+        return Mark(line.at, "end", source=line.source)
     if _LAUNCHED.search(text):
         why = f"a launcher starts: {text.strip()[:80]}"
         return Mark(line.at, "launch", why, source=line.source)
@@ -159,18 +144,6 @@ def phases(log: Log) -> list[Mark]:
     ]
 
 
-def relaunches(log: Log, marks: Iterable[Mark]) -> list[Mark]:
-    """Marks where an agent of torchrun, which reports another failure later, started an attempt."""
-    ends = sorted(mark for mark in marks if mark.kind == "end" and mark.key)
-    return [
-        Mark(
-            log.data.find(b"\n", each.at) + 1, "restart", "the agent starts it again", str(each.at)
-        )
-        for n, each in enumerate(ends)
-        if any(later.key == each.key for later in ends[n + 1 :])
-    ]
-
-
 def setbacks(log: Log, marks: Iterable[Mark]) -> list[Mark]:
     """Marks where a step counter decreases after an attempt ended.
 
@@ -178,7 +151,7 @@ def setbacks(log: Log, marks: Iterable[Mark]) -> list[Mark]:
     """
     out = []
     ends = [mark.at for mark in marks if mark.kind in ("end", "restart")]
-    for at in ends[-_MAX_RECURRENCES:]:
+    for at in ends[-_MAX_ENDS:]:
         before = _last_counter(log.data[max(0, at - _WINDOW) : at])
         after = _COUNTER.search(log.data, at, at + _WINDOW)
         if before and after and after["name"] == before[0] and int(after["at"]) + _LAG < before[1]:
@@ -245,50 +218,29 @@ def recurrences(log: Log, marks: Iterable[Mark]) -> list[Mark]:
         log: the log.
         marks: of its lines; the first end among them ends the log's first lines.
     """
-    ends = [mark.at for mark in marks if mark.kind in ("end", "raised", "header")]
-    lines = [log.line(0), *log.after(0, _HEAD_LINES)]
-    head = _distinct(each for each in lines if each.at < min(ends, default=len(log.data)))
-    shapes = set(head)
+    ends = (mark.at for mark in marks if mark.kind in ("end", "raised", "header"))
+    until = min(ends, default=len(log.data))
+    lines = [line for line in [log.line(0), *log.after(0, _HEAD_LINES)] if line.at < until]
+    head = {shape: line for line in reversed(lines) if (shape := _shape(line))}
     out = []
-    for first in list(head.values())[:_ANCHORS]:
-        text = first.text.strip()
-        why = f"it begins again: {text[:80]}"
-        is_telling = len(text) >= _MIN_SINGLE and not _RISKY.search(text)
-        for line in _recurring(log, first):
-            block = {_line_shape(each) for each in [line, *log.after(line.at, _BLOCK_LINES)]}
-            if len(block & shapes) >= _MIN_BLOCK and line.source == first.source:
+    for first in reversed(head.values()):
+        piece = max(_VALUES.split(first.text.strip()), key=len).encode()
+        at = len(log.data)
+        for _ in range(_MAX_REPEATS if len(piece) >= _MIN_TEXT else 0):
+            at = log.data.rfind(piece, first.at + 1, at)
+            line = log.line(at)
+            if at < 0 or line.at == first.at:
+                break
+            block = {_shape(each) for each in [line, *log.after(line.at, _BLOCK_LINES)]}
+            if len(block & head.keys()) >= _MIN_BLOCK and line.source == first.source:
+                why = f"it begins again: {first.text.strip()[:80]}"
                 out.append(Mark(line.at, "launch", why))
-            elif is_telling and line.at > min(ends, default=len(log.data)):
-                out.append(Mark(line.at, "begin", why))
     return out
 
 
-def _distinct(lines: Iterable[Line]) -> dict[str, Line]:
-    """The lines that can distinguish a program's start, by shape."""
-    out: dict[str, Line] = {}
-    for line in lines:
-        text = line.text.strip()
-        if len(text) >= _MIN_TEXT and not _VARIES.search(line.text) and not is_progress(line):
-            out.setdefault(_line_shape(line), line)
-    return out
-
-
-def _line_shape(line: Line) -> str:
-    """A line's text without its numbers."""
-    return _NUMBERS.sub("0", _HEX.sub("0", line.text.strip()))
-
-
-def _recurring(log: Log, like: Line) -> Iterator[Line]:
-    """The last lines of the same shape after a line."""
-    piece = max(_NUMBERS.split(like.text.strip()), key=len).encode()
-    at = len(log.data)
-    if len(piece) < _MIN_TEXT:
-        return
-    for _ in range(_MAX_REPEATS):
-        at = log.data.rfind(piece, 0, at)
-        start = log.data.rfind(b"\n", 0, max(at, 0)) + 1
-        if start <= like.at:
-            return
-        line = next(iter(log.after(start - 1, 1)), None)
-        if line is not None and _line_shape(line) == _line_shape(like):
-            yield line
+def _shape(line: Line) -> str:
+    """A line's text without its numbers; empty if it cannot distinguish a program's start."""
+    text = line.text.strip()
+    if len(text) < _MIN_TEXT or _VARIES.search(line.text) or is_progress(line):
+        return ""
+    return _VALUES.sub("0", text)

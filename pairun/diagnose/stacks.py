@@ -1,7 +1,4 @@
-"""Finds where in its code each rank was, by its traceback or a dump of its stacks, and who was elsewhere.
-
-Ranks that run the same program wait at the same line. A rank that waits at another line entered
-another collective, so it and the others wait for each other.
+"""Finds where in its code each rank was, by a dump of its stacks, and who was elsewhere.
 
 Formats of dumps: Python's ``faulthandler`` (a watchdog, or a signal) and ``py-spy dump``.
 """
@@ -15,15 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pairun.diagnose.diagnosis import Evidence, of_line
-from pairun.diagnose.lines import HEADER, Line, Log
+from pairun.diagnose.lines import Line, Log
 from pairun.diagnose.tracebacks import Frame
-
-_MAX_LINES = 240
-_BETWEEN_TWO = frozenset(
-    ("send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list")
-)
-"""Operations between two ranks: in a pipeline each stage waits at a different line."""
-_RAISED = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 
 _MAX_FRAMES = 120
 _THREAD = re.compile(
@@ -68,20 +58,6 @@ class WaitingPlace(NamedTuple):
         return f"{file}:{self.line} ({self.function})" if self.function else f"{file}:{self.line}"
 
 
-class OddRank(NamedTuple):
-    """The rank that waits elsewhere.
-
-    Attributes:
-        label: its label.
-        words: the fact for people.
-        other_call: whether it also waits in another function.
-    """
-
-    label: str
-    words: str
-    other_call: bool = False
-
-
 class Stack(NamedTuple):
     """Where the main thread of a rank was.
 
@@ -117,31 +93,39 @@ def last_stack(log: Log) -> Stack | None:
     return None if last is None else _stack_of(last, log)
 
 
-def odd_stack(stacks: Mapping[str, Stack]) -> OddRank | None:
-    """The one rank that did something else while the others waited; None unless there is exactly one.
+def odd_stack(stacks: Mapping[str, Stack]) -> tuple[str, str] | None:
+    """The label of the one rank that did something else while the others waited, and the fact for people.
 
     Ranks that wait for others in a library do not hold them up. If all do, or none does, the one at
     another line than all others counts.
 
     Args:
         stacks: where each rank was, by label.
+
+    Returns:
+        None unless there is exactly one.
     """
+    usual = Counter(s.place.words() for s in stacks.values() if s.in_group) or Counter(
+        s.place.words() for s in stacks.values()
+    )
     busy = [label for label, stack in stacks.items() if not stack.in_group]
-    if len(busy) == 1 and len(stacks) > 1:
-        others = Counter(s.place.words() for s in stacks.values() if s.in_group)
-        where = stacks[busy[0]].place.words()
-        usual = others.most_common(1)[0][0]
-        return OddRank(busy[0], f"{busy[0]} is at {where}, the others wait at {usual}")
-    return odd_rank({label: stack.place for label, stack in stacks.items()})
+    if len(busy) != 1:
+        lines = Counter((s.place.file, s.place.line) for s in stacks.values())
+        alone = [each for each, s in stacks.items() if lines[s.place.file, s.place.line] == 1]
+        busy = alone if len(lines) == 2 and len(stacks) > 2 else []
+    if len(busy) != 1 or len(stacks) < 2:
+        return None
+    where = stacks[busy[0]].place.words()
+    others = next(words for words, _ in usual.most_common() if words != where)
+    return busy[0], f"{busy[0]} is at {where}, the others wait at {others}"
 
 
 def _frames_after(log: Log, at: int) -> list[tuple[Frame, Line]]:
     """The frames of the thread whose header is at an offset, each with its line, innermost first."""
     frames: list[tuple[Frame, Line]] = []
-    start = log.data.rfind(b"\n", 0, at)
-    header = next(log.after(start, 1), None) if start >= 0 else log.line(0)
+    header = log.line(at)
     for line in log.after(at, _MAX_FRAMES):
-        if header is not None and line.source != header.source:
+        if line.source != header.source:
             continue
         if (match := _FRAME.match(line.text)) is None:
             break
@@ -164,38 +148,3 @@ def _is_library(frame: Frame) -> bool:
     if frame.is_library or _PACKAGES.match(frame.file):
         return True
     return "/" not in frame.file and frame.file.removesuffix(".py") in sys.stdlib_module_names
-
-
-def waiting_place(log: Log, at: int) -> WaitingPlace | None:
-    """Where the exception on an offset's line was raised; None if it has no traceback."""
-    exception = next(log.after(at - 1, 1), None) if at else None
-    frames: list[Frame] = []
-    for line in log.before(at, _MAX_LINES):
-        if exception is not None and line.source != exception.source:
-            continue
-        if HEADER in line.text:
-            break
-        if match := _RAISED.match(line.text):
-            frames.append(Frame(match["file"], int(match["line"]), match["function"] or ""))
-        elif line.text and not line.text.startswith((" ", "\t")):
-            return None
-    own = next((f for f in frames if not f.is_library), None)
-    return WaitingPlace(own.file, own.line, frames[0].function) if own is not None else None
-
-
-def odd_rank(places: Mapping[str, WaitingPlace]) -> OddRank | None:
-    """The one rank that waits at another line than the others; None unless there is exactly one.
-
-    Args:
-        places: where each rank that gave up waited, by label.
-    """
-    if len(places) < 3 or any(place.function in _BETWEEN_TWO for place in places.values()):
-        return None
-    (line, count), *others = Counter((p.file, p.line) for p in places.values()).most_common()
-    if count != len(places) - 1 or len(others) != 1:
-        return None
-    label = next(each for each, place in places.items() if (place.file, place.line) != line)
-    odd = places[label]
-    usual = next(place for place in places.values() if (place.file, place.line) == line)
-    words = f"{label} waits at {odd.words()}, the others at {usual.words()}"
-    return OddRank(label, words, odd.function != usual.function)

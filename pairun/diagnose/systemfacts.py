@@ -65,16 +65,15 @@ _XIDS: Mapping[str, tuple[str, frozenset[int]]] = {
 _MILD_XIDS = frozenset((32, 43, 44, 63, 68, 92, 137, 156))
 """Xids that allow other explanations."""
 
+_FATAL_XIDS = frozenset((48, 62, 64, 74, 79, 94, 95, 119, 120, 140, 143))
+"""Xids that no other one causes."""
+
 
 def _of_xid(seen: _Seen) -> Sequence[Signal]:
     number = int(seen.match["a"] or seen.match["b"])
+    weight = SYSTEM if number in _FATAL_XIDS else EFFECT if number in _MILD_XIDS else SYSTEM - 6
     return [
-        _signal(
-            klass,
-            f"{words} (Xid {number})",
-            _KERNEL,
-            EFFECT if number in _MILD_XIDS else SYSTEM,
-        )
+        _signal(klass, f"{words} (Xid {number})", _KERNEL, weight)
         for klass, (words, numbers) in _XIDS.items()
         if number in numbers
     ]

@@ -44,7 +44,6 @@ class Testimony(NamedTuple):
         return f"rank {self.rank}" if self.rank is not None else self.name
 
 
-_MAX_WORLD = 1 << 20
 _SIGNALS = {
     b"Killed": 9,
     b"Terminated": 15,
@@ -162,23 +161,6 @@ _UNHEARD = (
 )
 
 
-_JOINED = re.compile(
-    rb"(?P<joined>\d+)/(?P<world>\d+) clients joined"
-    rb"|world_size=(?P<size>\d+),[^\n]{0,40}num_workers_joined=(?P<workers>\d+)"
-)
-
-
-def expected_ranks(log: Log) -> int | None:
-    """The number of ranks for which a log waits in vain while they join; None if unknown."""
-    if b"joined" not in log.data:
-        return None
-    for match in _JOINED.finditer(log.data):
-        world, joined = match["world"] or match["size"], match["joined"] or match["workers"]
-        if int(joined) < int(world) < _MAX_WORLD:
-            return int(world)
-    return None
-
-
 def testimonies(log: Log) -> Iterator[Testimony]:
     """What a log's lines report about ranks."""
     data = log.data
@@ -195,7 +177,7 @@ def testimonies(log: Log) -> Iterator[Testimony]:
                 yield _ended(who, form, match)
     if b"dump signal" in data and (match_ := _DUMP_FROM.search(data)):
         words = f"rank {int(match_['rank'])} was the first whose collective timed out"
-        yield Testimony(int(match_["rank"]), "waiting", words)
+        yield Testimony(int(match_["rank"]), "waiting", words, first=True)
     for word, pattern, words in _ABSENT:
         for match in pattern.finditer(data) if word in data else ():
             ranks = [int(r) for r in match["ranks"].split(b",")]

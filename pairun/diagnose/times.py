@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta, timezone
-from itertools import chain, islice
+from itertools import islice
 from typing import NamedTuple
 
 from pairun.diagnose.lines import Line, parse, plain
@@ -97,19 +97,6 @@ def moment_in(text: str) -> Moment | None:
     except (ValueError, OverflowError):
         return None
     return None
-
-
-def moment_near(data: bytes, at: int) -> Moment | None:
-    """The time of the line at an offset, else of the nearest line above, else below.
-
-    Args:
-        data: the log.
-        at: an offset in the line.
-    """
-    lines = chain(
-        islice(_upwards(data, at), _NEAR_LINES), islice(_below(data, at), _NEAR_LINES // 4)
-    )
-    return next((moment for start in lines if (moment := _moment_at(data, start))), None)
 
 
 def moment_of_failure(data: bytes, at: int) -> Moment | None:

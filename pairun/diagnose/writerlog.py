@@ -13,11 +13,11 @@ from pairun.diagnose.classes import NONE, UNKNOWN
 from pairun.diagnose.collectives import RankState, states_in
 from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_line
 from pairun.diagnose.lines import Log
-from pairun.diagnose.progress import Progress, progress_in, step_times
-from pairun.diagnose.stacks import Stack, WaitingPlace, last_stack, waiting_place
+from pairun.diagnose.progress import Progress, progress_in
+from pairun.diagnose.stacks import Stack, last_stack
 from pairun.diagnose.surroundings import Surroundings
 from pairun.diagnose.table import Table
-from pairun.diagnose.testimony import Testimony, expected_ranks, testimonies
+from pairun.diagnose.testimony import Testimony, testimonies
 from pairun.diagnose.times import Moment, last_moment, moment_of_failure
 from pairun.diagnose.weighing import BY_CODE, diagnose
 from pairun.diagnose.writers import Writer
@@ -32,7 +32,8 @@ _CHAIN = re.compile(
 )
 _TRACEBACK = b"Traceback (most recent call last)"
 _NEAR_BYTES = 1 << 16
-_LOSSES = frozenset(("nccl_timeout", "peer_lost", "rendezvous_timeout"))
+LOSSES = frozenset(("nccl_timeout", "peer_lost", "rendezvous_timeout"))
+"""The classes of ranks that waited for, or lost, another one."""
 
 
 class Finding(NamedTuple):
@@ -48,15 +49,10 @@ class Finding(NamedTuple):
         bytes: size of the log.
         states: of collectives, from its watchdog.
         testimonies: its reports on ranks that failed or are missing.
-        expected_ranks: number of ranks for which it waits in vain while they join.
-        place: where in its code the deciding exception was raised.
         stack: where its main thread was, by a dump of its stacks.
         progress: how far the job got.
-        steps: times of its last steps.
         tail: its last lines.
         lines: the numbers of its first and its last line.
-        loss_before: the lost peer during whose handling the deciding exception was raised.
-        loss_after: the lost peer that ends the log, which continued after the deciding line.
     """
 
     writer: Writer
@@ -68,15 +64,10 @@ class Finding(NamedTuple):
     bytes: int = 0
     states: Sequence[RankState] = ()
     testimonies: Sequence[Testimony] = ()
-    place: WaitingPlace | None = None
-    expected_ranks: int | None = None
     stack: Stack | None = None
     progress: Progress = Progress()
-    steps: dict[int, Moment] = {}  # noqa: RUF012 - never changed
     tail: tuple[Evidence, ...] = ()
     lines: tuple[int, int] = (0, 0)
-    loss_before: Diagnosis | None = None
-    loss_after: Diagnosis | None = None
 
     @property
     def is_cause(self) -> bool:
@@ -117,7 +108,8 @@ def finding_of(
     diagnosis = diagnose([log], table, facts, deadline_s, clock=time.process_time)
     line = _line_of(diagnosis)
     at = log.offset(line) if line else -1
-    is_cause = at >= 0 and not is_consequence(diagnosis)
+    if line and not is_consequence(diagnosis):
+        diagnosis = _loss_before(log, at, table, deadline_s) or diagnosis
     return Finding(
         writer=writer,
         file=log.name,
@@ -128,15 +120,10 @@ def finding_of(
         bytes=len(log.data),
         states=states_in(log),
         testimonies=tuple(testimonies(log)),
-        expected_ranks=expected_ranks(log),
-        place=waiting_place(log, at) if line else None,
         stack=last_stack(log),
         progress=progress_in(log.data),
-        steps=step_times(log.data),
         tail=tuple(of_line(log, each) for each in log.tail(_TAIL_LINES)),
         lines=(log.number(0), log.number(max(0, len(log.data.rstrip()) - 1))),
-        loss_before=loss_before(log, at, table, deadline_s) if is_cause else None,
-        loss_after=loss_after(log, at, table, deadline_s) if is_cause else None,
     )
 
 
@@ -147,51 +134,16 @@ def _line_of(diagnosis: Diagnosis) -> int:
     return next((e.line for e in diagnosis.evidence if e.line), 0)
 
 
-def loss_before(log: Log, at: int, table: Table, deadline_s: float) -> Diagnosis | None:
+def _loss_before(log: Log, at: int, table: Table, deadline_s: float) -> Diagnosis | None:
     """The lost peer during whose handling, as by an emergency checkpoint, a log's deciding exception was raised.
-
-    Args:
-        log: the log.
-        at: the offset of the deciding line.
-        table: the rules.
-        deadline_s: limit for this, in seconds of CPU time.
 
     Returns:
         The diagnosis of the exception before; None if there is none, or it is no lost peer.
     """
     start = max(0, at - _NEAR_BYTES)
-    chain = next(reversed(list(_CHAIN.finditer(log.data, start, max(at, 0)))), None)
+    chain = next(reversed(list(_CHAIN.finditer(log.data, start, at))), None)
     if chain is None or log.data.count(_TRACEBACK, chain.end(), at) != 1:
         return None
-    return _loss_in(log, max(0, chain.start() - _NEAR_BYTES), chain.start(), table, deadline_s)
-
-
-def loss_after(log: Log, at: int, table: Table, deadline_s: float) -> Diagnosis | None:
-    """The lost peer that ends a log which continued after its deciding line: that error was handled.
-
-    Args:
-        log: the log.
-        at: the offset of the deciding line.
-        table: the rules.
-        deadline_s: limit for this, in seconds of CPU time.
-    """
-    end = log.data.find(b"\n", at)
-    rest = log.data[end + 1 :] if end >= 0 else b""
-    if _TRACEBACK not in rest:
-        return None
-    size = len(log.data)
-    return _loss_in(log, max(end + 1, size - _NEAR_BYTES), size, table, deadline_s)
-
-
-def _loss_in(log: Log, start: int, end: int, table: Table, deadline_s: float) -> Diagnosis | None:
-    """The lost peer that a part of a log shows; None if it shows something else."""
-    part = Log(log.data[start:end], log.name)
+    part = Log(log.data[start : chain.start()], log.name, [(0, log.number(start))], log.source)
     diagnosis = diagnose([part], table, None, deadline_s, clock=time.process_time)
-    if diagnosis.klass not in _LOSSES:
-        return None
-    starts = [0, *(m.end() for m in re.finditer(rb"\n", part.data))]
-    evidence = tuple(
-        e._replace(line=log.number(start + starts[e.line - 1])) if e.line else e
-        for e in diagnosis.evidence
-    )
-    return diagnosis._replace(evidence=evidence)
+    return diagnosis if diagnosis.klass in LOSSES else None

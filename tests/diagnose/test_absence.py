@@ -66,18 +66,6 @@ def test_the_first_that_loses_a_peer_is_not_named(tmp_path: Path, table: Table) 
     assert _incident(tmp_path, table, logs).first is None
 
 
-def test_the_rank_that_times_out_long_after_the_others_is_named(
-    tmp_path: Path, table: Table
-) -> None:
-    """They gave up waiting before it came."""
-    waited = "2026-03-01 {t},000 ERROR torch.distributed.DistStoreError: wait timeout after 25000ms, keys: /a/0\n"
-    times = ("12:04:41", "12:04:42", "12:04:41", "12:05:40")
-    logs = {f"rank{n}.log": RUNNING + waited.format(t=t) for n, t in enumerate(times)}
-    incident = _incident(tmp_path, table, logs)
-    assert incident.first is not None
-    assert incident.first.rank == 3
-
-
 def test_a_failure_while_a_lost_peer_is_handled_is_no_cause(tmp_path: Path, table: Table) -> None:
     """The emergency checkpoints of three ranks fail, since the fourth was killed."""
     head = "Traceback (most recent call last):\n"
@@ -90,18 +78,6 @@ def test_a_failure_while_a_lost_peer_is_handled_is_no_cause(tmp_path: Path, tabl
     assert incident.first is not None
     assert (incident.first.rank, incident.diagnosis.klass) == (2, "peer_lost")
     assert incident.diagnosis.evidence[0].line in (5, 0)
-
-
-def test_an_error_that_most_ranks_handle_is_no_cause(tmp_path: Path, table: Table) -> None:
-    """All ranks miss a cached file and go on; one dies later."""
-    head = "Traceback (most recent call last):\n"
-    handled = "ERROR cache is cold: [Errno 2] No such file or directory: '/cache/{n}'\n"
-    loss = f'{head}  File "/job/train.py", line 9, in step\n    dist.all_reduce(x)\n{LOST}'
-    logs = {f"rank{n}.log": RUNNING + handled.format(n=n) + loss for n in range(4)}
-    logs["rank1.log"] = RUNNING + handled.format(n=1)
-    incident = _incident(tmp_path, table, logs)
-    assert incident.first is not None
-    assert (incident.first.rank, incident.diagnosis.klass) == (1, "peer_lost")
 
 
 def test_watchdogs_that_all_entered_name_nobody(tmp_path: Path, table: Table) -> None:

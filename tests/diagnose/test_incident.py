@@ -52,19 +52,6 @@ def test_the_earlier_of_two_causes_counts(tmp_path: Path, table: Table) -> None:
     assert incident.decided_by == "its failure is the earliest of 2"
 
 
-def test_clocks_of_hosts_are_compared_by_common_steps(tmp_path: Path, table: Table) -> None:
-    """A host whose clock is an hour ahead fails first although its time is the later one."""
-    steps = "".join(
-        f"2026-03-01 {{h}}:04:{s:02},000 INFO step {s} loss 0.5\n" for s in range(10, 30)
-    )
-    ahead = steps.format(h="13") + KEY_ERROR.replace("12:04:16,870", "13:04:30,000")
-    behind = steps.format(h="12") + KEY_ERROR.replace("12:04:16,870", "12:04:40,000")
-    logs = {"node1/rank0.log": behind, "node2/rank1.log": ahead}
-    incident = incident_of(write(tmp_path, logs), table)
-    assert incident.first is not None
-    assert incident.first.rank == 1
-
-
 def test_close_times_of_two_hosts_leave_the_order_to_the_launcher(
     tmp_path: Path, table: Table
 ) -> None:

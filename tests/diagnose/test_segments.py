@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.lines import Log, parse
-from pairun.diagnose.segments import Mark, cut, mark_of, recurrences, setbacks
+from pairun.diagnose.segments import Mark, cut, mark_of, setbacks
 from pairun.diagnose.table import NO_LIMIT, Table
 from pairun.diagnose.weighing import diagnose
 from tests.diagnose.cases import STEPS
@@ -57,11 +57,7 @@ def attempts(text: str, table: Table) -> int:
             + "Worker group default FAILED. 1/3 attempts left; will restart worker group\n",
             2,
         ),
-        ("loading the tokenizer files\n" + STEPS + _FAILED + "loading the tokenizer files\n" + STEPS, 2),
         ("loading the tokenizer files\n" * 8 + STEPS, 1),
-        # torchrun's agent reports once for each attempt
-        (_KEY + _REPORTED + _KEY + _REPORTED.replace("10:01", "10:09"), 2),
-        (_KEY + _REPORTED + _KEY + _REPORTED.replace(" 4 torch", " 5 torch"), 1),
         (f"[pairun] one task is ok\n{_START}{STEPS}", 1),
         (f"{_START}{_KEY}[pairun] the command failed\n{_START}{STEPS}", 2),
     ],
@@ -124,5 +120,5 @@ def test_any_bytes_are_cut_at_lines(table: Table, parts: list[str]) -> None:
         (parse(start, log.data[start:end]), end) for start, end in table.lines(log.data, NO_LIMIT)
     ]
     marks = [mark for line, end in lines if (mark := mark_of(line, end))]
-    for each in cut(len(log.data), [*marks, *recurrences(log, marks), *setbacks(log, marks)]):
+    for each in cut(len(log.data), [*marks, *setbacks(log, marks)]):
         assert each.start == 0 or log.data[each.start - 1 : each.start] in (b"\n", b"\r")
