@@ -7,15 +7,14 @@ import os
 import subprocess
 import sys
 import tarfile
-import threading
 from collections.abc import Callable, ItemsView, Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
 from pairun.host.context import HostContext
 from pairun.volume.door import Door
+from tests.webserver import Answer, Asked, WebServer
 
 
 class Swapped:
@@ -46,24 +45,13 @@ def swapped(tmp_path: Path) -> Swapped:
 def serve(swapped: Swapped) -> Iterator[str]:
     """A server that swaps the folder before it answers."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            swapped.swap()
-            self.send_response(200)
-            self.send_header("Content-Length", "4")
-            self.send_header("ETag", '"e"')
-            self.end_headers()
-            self.wfile.write(b"body")
+    def reply(_: Asked) -> Answer:
+        swapped.swap()
+        return Answer(200, {"ETag": '"e"'}, b"body")
 
-        def log_message(self, *args: object) -> None:
-            """Say nothing."""
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/file"
-        server.shutdown()
-        thread.join()
+    server = WebServer(reply)
+    yield f"{server.url}/file"
+    server.close()
 
 
 class Swapping(Mapping[str, bytes]):

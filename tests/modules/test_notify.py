@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -23,6 +21,7 @@ from pairun.host.worlds import ReviewContext
 from pairun.module import FailureKind, Note, Secret
 from pairun.plan import Task
 from pairun.review.taskreview import judge
+from tests.webserver import Answer, Asked, WebServer
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
@@ -35,64 +34,26 @@ ENV = {
 FAILED = {**ENV, "PAIRUN_EVENT": "failure", "PAIRUN_EXIT_CODE": "137", "PAIRUN_MESSAGE": "the command ended"}  # fmt: skip
 
 
-class Posted(NamedTuple):
-    """A request as the server saw it."""
-
-    path: str
-    headers: dict[str, str]
-    body: dict[str, Any]
-
-
-class Server:
-    """A webhook in a thread: it answers with what stands next, or hangs where that is None.
+class Server(WebServer):
+    """A webhook: it answers with what stands next, or hangs where that is None.
 
     Attributes:
-        posted: every request.
         answers: status and headers; the last one stays.
     """
 
     def __init__(self) -> None:
-        self.posted: list[Posted] = []
         self.answers: list[tuple[int, dict[str, str]] | None] = [(200, {})]
-        self._let_go = threading.Event()
-        outer = self
+        super().__init__(self._next)
+        self.url += f"/services/{HIDDEN}"
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                size = int(self.headers["Content-Length"])
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                outer.posted.append(Posted(self.path, headers, json.loads(self.rfile.read(size))))
-                answers = outer.answers
-                answer = answers.pop(0) if len(answers) > 1 else answers[0]
-                if answer is None:
-                    outer._let_go.wait(30)
-                    return
-                self.send_response(answer[0])
-                for name, value in answer[1].items():
-                    self.send_header(name, value)
-                said = f"no {HIDDEN}".encode()
-                self.send_header("Content-Length", str(len(said)))
-                self.end_headers()
-                self.wfile.write(said)
+    def _next(self, _: Asked) -> Answer | None:
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return self.hang() if answer is None else Answer(*answer, f"no {HIDDEN}".encode())
 
-            def log_message(self, *args: Any) -> None:
-                pass
-
-        class Quiet(http.server.ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, *args: Any) -> None:
-                pass
-
-        self._server = Quiet(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/services/{HIDDEN}"
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-
-    def close(self) -> None:
-        """Let go of what hangs, and end."""
-        self._let_go.set()
-        self._server.shutdown()
-        self._server.server_close()
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        """What was posted."""
+        return [json.loads(asked.body) for asked in self.asked]
 
 
 @pytest.fixture
@@ -147,19 +108,15 @@ def test_the_body(
     for pod in ("one", "one", "two"):
         outcome = harness.run("notify", {"url": server.url, **args}, {**env, "FC_POD_UID": pod})
         assert outcome.failure is None
-    first, second, elsewhere = server.posted
+    first, second, elsewhere = server.bodies
     if env is ENV:
-        assert (first.body["job"], first.body["role"], first.body["index"]) == (
-            "anna~mnist",
-            "worker",
-            3,
-        )
-    assert {k: first.body[k] for k in body} == body
-    assert sorted(first.body) == sorted(
+        assert (first["job"], first["role"], first["index"]) == ("anna~mnist", "worker", 3)
+    assert {k: first[k] for k in body} == body
+    assert sorted(first) == sorted(
         ["id", "event", "job", "role", "index", "exit_code", "message", "text"]
     )
-    assert first.headers["content-type"] == "application/json"
-    assert first.body["id"] == second.body["id"] != elsewhere.body["id"]
+    assert server.asked[0].headers["content-type"] == "application/json"
+    assert first["id"] == second["id"] != elsewhere["id"]
 
 
 def test_headers_and_address_may_be_secret(harness: Harness, server: Server) -> None:
@@ -167,8 +124,8 @@ def test_headers_and_address_may_be_secret(harness: Harness, server: Server) -> 
     args = {"url": Secret(server.url), "headers": {"Authorization": Secret("Bearer abc")}}
     server.answers = [(403, {})]
     outcome = harness.run("notify", args, ENV)
-    assert server.posted[0].headers["authorization"] == "Bearer abc"
-    assert server.posted[0].path.endswith(HIDDEN)
+    assert server.asked[0].headers["authorization"] == "Bearer abc"
+    assert server.asked[0].path.endswith(HIDDEN)
     assert outcome.failure is not None
     assert outcome.failure.message == "the webhook at 127.0.0.1: it answered 403"
     shown = repr(outcome) + str(outcome.failure.hint) + "".join(harness.log)
@@ -205,7 +162,7 @@ def test_a_message_that_cannot_be_sent(
     assert outcome.failure.kind == kind
     assert message in outcome.failure.message
     assert HIDDEN not in str(outcome.failure) + "".join(harness.log)
-    assert len(server.posted) == 1
+    assert len(server.asked) == 1
     assert kind in harness.make("notify", args).harmless
     assert not harness.make("notify", {**args, "policy": "fail"}).harmless
 
@@ -226,8 +183,8 @@ def test_a_redirection_gets_nothing(
     server.answers = [(308, {"Location": other.url})]
     args = {"url": server.url, "headers": {"Authorization": Secret("Bearer abc")}}
     harness.run("notify", args, ENV)
-    assert len(server.posted) == 1
-    assert other.posted == []
+    assert len(server.asked) == 1
+    assert other.asked == []
 
 
 def test_a_server_that_is_gone(harness: Harness, server: Server) -> None:
@@ -277,7 +234,7 @@ def test_an_api_server_that_is_not_there_keeps_nobody_from_it(
     outcome = harness.run("notify", args, env)
     assert outcome.failure is not None
     assert outcome.failure.message.startswith("the Pod's events: the connection to the API server")
-    assert len(server.posted) == 1
+    assert len(server.asked) == 1
 
 
 def test_a_pod_that_does_not_know_itself(harness: Harness) -> None:
@@ -321,7 +278,7 @@ def test_a_review_sends_nothing(harness: Harness, server: Server) -> None:
             context.post(server.url, b"")
         with pytest.raises(RuntimeError, match="may only read"):
             context.create_event(Note("JobStarted", "started", warning=False))
-    assert server.posted == []
+    assert server.asked == []
 
 
 def test_fetch_still_only_reads(harness: Harness, server: Server) -> None:
@@ -360,7 +317,7 @@ def test_as_exit_handlers_of_a_job(tmp_path: Path, server: Server) -> None:
     handler = {"id": "end", "name": "The end is reported", "event": "always", **notify}
     done = run_job(tmp_path, "exit 7", {**notify, "on_exit": [handler]})
     assert done.returncode == 7, done.stdout + done.stderr
-    start, end = (p.body for p in server.posted)
+    start, end = server.bodies
     assert (start["event"], start["role"], start["index"]) == ("start", "main", 0)
     assert (end["event"], end["exit_code"]) == ("failure", 7)
     assert "the command ended with 7" in end["message"]
@@ -373,8 +330,8 @@ def test_retries_send_the_same_message(tmp_path: Path, server: Server) -> None:
     task = {"notify": {"url": server.url}, "retries": 2, "delay": "1ms"}
     done = run_job(tmp_path, "true", task)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(server.posted) == 3
-    assert len({p.body["id"] for p in server.posted}) == 1
+    assert len(server.asked) == 3
+    assert len({body["id"] for body in server.bodies}) == 1
 
 
 @pytest.mark.slow
@@ -385,5 +342,5 @@ def test_a_message_that_is_never_sent_is_ignored(tmp_path: Path, server: Server)
     done = run_job(tmp_path, "echo it runs", task)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "it runs" in done.stdout
-    assert len(server.posted) == 2
+    assert len(server.asked) == 2
     assert "it answered 503" in done.stdout

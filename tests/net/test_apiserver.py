@@ -11,8 +11,7 @@ import ssl
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,71 +30,21 @@ from pairun.module import Failure, Fetched, Permanent, TimedOut, Transient, Unkn
 from pairun.net.apianswers import Refused, failure_of_answer
 from pairun.net.apicredentials import NoApiServer
 from pairun.net.apiserver import ApiServer
+from tests.webserver import Answer, Asked, WebServer
 
 SECRET = "t0ken-that-nobody-may-see"
 POD = "/api/v1/namespaces/default/pods/x"
 NOT_FOUND = json.dumps({"kind": "Status", "reason": "NotFound"}).encode()
+JSON = Answer(200, body=b"{}")
 LIMITS: Any = {"timeout_s": 5.0, "max_bytes": 1000}
 
 
-class Server(ThreadingHTTPServer):
-    """Answers with what ``reply`` says: a status, a body, headers.
-
-    Attributes:
-        asked: path and token of every request.
-        connections: how many there were.
-    """
-
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
-        self.asked: list[tuple[str, str]] = []
-        self.connections = 0
-        self.reply: Callable[[Any], tuple[int, bytes, dict[str, str]] | None] = lambda _: (
-            200,
-            b"{}",
-            {},
-        )
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def setup(self) -> None:
-                server.connections += 1
-                super().setup()
-
-            def do_GET(self) -> None:
-                server.asked.append((self.path, self.headers["Authorization"] or ""))
-                answer = server.reply(self)
-                if answer is None:
-                    self.close_connection = True
-                    return
-                status, body, headers = answer
-                self.send_response(status)
-                for name, value in {"Content-Length": str(len(body)), **headers}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *args: object) -> None:
-                """Say nothing."""
-
-        super().__init__(("127.0.0.1", 0), Handler)
-        if tls is not None:
-            self.socket = tls.wrap_socket(self.socket, server_side=True)
-        self.port = self.server_address[1]
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing."""
-
-
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server() -> Iterator[WebServer]:
     """A server without TLS."""
-    made = Server()
+    made = WebServer(lambda _: JSON)
     yield made
-    made.shutdown()
-    made.server_close()
+    made.close()
 
 
 @pytest.fixture
@@ -107,7 +56,7 @@ def token(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def api(server: Server, token: Path) -> Iterator[ApiServer]:
+def api(server: WebServer, token: Path) -> Iterator[ApiServer]:
     """The client of that server, with that token."""
     with contextlib.closing(ApiServer(f"http://127.0.0.1:{server.port}", str(token))) as made:
         yield made
@@ -116,41 +65,43 @@ def api(server: Server, token: Path) -> Iterator[ApiServer]:
 # --- the connection ------------------------------------------------------------------------------
 
 
-def test_a_connection_is_kept(server: Server, api: ApiServer) -> None:
+def test_a_connection_is_kept(server: WebServer, api: ApiServer) -> None:
     """Several questions go over one connection, each with the token."""
     for _ in range(3):
         assert api.ask(POD, query={"a": "b=c"}, **LIMITS) == b"{}"
-    assert server.asked == [(f"{POD}?a=b%3Dc", f"Bearer {SECRET}")] * 3
+    assert [(a.path, a.query, a.authorization) for a in server.asked] == [
+        (POD, {"a": ["b=c"]}, f"Bearer {SECRET}")
+    ] * 3
     assert server.connections == 1
 
 
-def test_a_kept_connection_that_was_closed_is_made_again(server: Server, api: ApiServer) -> None:
+def test_a_kept_connection_that_was_closed_is_made_again(server: WebServer, api: ApiServer) -> None:
     """What the server closed while nobody asked is no failure."""
-    server.reply = lambda _: (200, b"{}", {}) if len(server.asked) != 2 else None
+    server.reply = lambda _: JSON if len(server.asked) != 2 else None
     assert api.ask(POD, **LIMITS) == b"{}"
     assert api.ask(POD, **LIMITS) == b"{}"
     assert server.connections == 2
 
 
-def test_a_server_that_is_not_there(server: Server, api: ApiServer) -> None:
+def test_a_server_that_is_not_there(server: WebServer, api: ApiServer) -> None:
     """Refused at once, and asked again with success once it is there."""
     server.reply = lambda _: None
     with pytest.raises(Transient, match=f"the API server at 127.0.0.1:{server.port}"):
         api.ask(POD, **LIMITS)
-    server.reply = lambda _: (200, b"x", {})
+    server.reply = lambda _: Answer(200, body=b"x")
     assert api.ask(POD, **LIMITS) == b"x"
 
 
-def test_a_limit_holds_whatever_the_server_does(server: Server, api: ApiServer) -> None:
+def test_a_limit_holds_whatever_the_server_does(server: WebServer, api: ApiServer) -> None:
     """A body that comes byte by byte is given up when the time is up, and the next goes well."""
     stop = threading.Event()
 
-    def trickle(request: Any) -> None:
-        request.send_response(200)
-        request.send_header("Content-Length", "100000")
-        request.end_headers()
+    def trickle(asked: Asked) -> None:
+        asked.handler.send_response(200)
+        asked.handler.send_header("Content-Length", "100000")
+        asked.handler.end_headers()
         while not stop.wait(0.02):
-            request.wfile.write(b"x")
+            asked.handler.wfile.write(b"x")
 
     server.reply = trickle
     began = time.monotonic()
@@ -158,40 +109,36 @@ def test_a_limit_holds_whatever_the_server_does(server: Server, api: ApiServer) 
         api.ask(POD, timeout_s=0.3, max_bytes=10**6)
     assert time.monotonic() - began < 60
     stop.set()
-    server.reply = lambda _: (200, b"x", {})
+    server.reply = lambda _: Answer(200, body=b"x")
     assert api.ask(POD, **LIMITS) == b"x"
 
 
-def test_a_body_that_is_too_large(server: Server, api: ApiServer) -> None:
+def test_a_body_that_is_too_large(server: WebServer, api: ApiServer) -> None:
     """Nothing larger than allowed is kept."""
-    server.reply = lambda _: (200, b"x" * 1001, {})
+    server.reply = lambda _: Answer(200, body=b"x" * 1001)
     with pytest.raises(Permanent, match="larger than 1000 bytes"):
         api.ask(POD, **LIMITS)
 
 
-def test_a_compressed_body(server: Server, api: ApiServer) -> None:
+def test_a_compressed_body(server: WebServer, api: ApiServer) -> None:
     """It is inflated, as far as it may be large; one that is broken may be right the next time."""
     sent = {"Content-Encoding": "gzip"}
-    server.reply = lambda _: (200, gzip.compress(b'{"a": 1}'), sent)
+    server.reply = lambda _: Answer(200, sent, gzip.compress(b'{"a": 1}'))
     assert api.ask(POD, **LIMITS) == b'{"a": 1}'
-    server.reply = lambda _: (200, gzip.compress(b"x" * 1001), sent)
+    server.reply = lambda _: Answer(200, sent, gzip.compress(b"x" * 1001))
     with pytest.raises(Permanent, match="larger than 1000 bytes"):
         api.ask(POD, **LIMITS)
     broken = [gzip.compress(b"{}")[:-9], b"no gzip"]
-    server.reply = lambda _: (200, broken.pop(), sent)
+    server.reply = lambda _: Answer(200, sent, broken.pop())
     while broken:
         with pytest.raises(Transient, match="invalid compressed data"):
             api.ask(POD, **LIMITS)
 
 
-def test_half_an_answer_is_none(server: Server, api: ApiServer) -> None:
+def test_half_an_answer_is_none(server: WebServer, api: ApiServer) -> None:
     """A body that ends too early is trouble on the way."""
-
-    def half(request: Any) -> tuple[int, bytes, dict[str, str]]:
-        request.close_connection = True
-        return 200, b"x", {"Content-Length": "10"}
-
-    server.reply = half
+    half = {"Content-Length": "10", "Connection": "close"}
+    server.reply = lambda _: Answer(200, half, b"x")
     with pytest.raises(Transient):
         api.ask(POD, **LIMITS)
 
@@ -209,7 +156,7 @@ def test_a_certificate_of_somebody_else(tmp_path: Path, token: Path) -> None:
         )  # fmt: skip
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(tmp_path / "own.crt", tmp_path / "own.key")
-    server = Server(tls)
+    server = WebServer(lambda _: JSON, tls)
     url = f"https://127.0.0.1:{server.port}"
     try:
         with pytest.raises(NoApiServer, match="is not the one expected"):
@@ -218,8 +165,7 @@ def test_a_certificate_of_somebody_else(tmp_path: Path, token: Path) -> None:
         with contextlib.closing(ApiServer(url, str(token), str(tmp_path / "own.crt"))) as own:
             assert own.ask(POD, **LIMITS) == b"{}"
     finally:
-        server.shutdown()
-        server.server_close()
+        server.close()
     (tmp_path / "none.crt").write_text("nothing")
     with pytest.raises(NoApiServer, match=r"none\.crt cannot be used"):
         ApiServer(url, str(token), str(tmp_path / "none.crt")).ask(POD, **LIMITS)
@@ -228,14 +174,14 @@ def test_a_certificate_of_somebody_else(tmp_path: Path, token: Path) -> None:
 # --- answers -------------------------------------------------------------------------------------
 
 
-def test_a_token_is_read_again_once(server: Server, api: ApiServer, token: Path) -> None:
+def test_a_token_is_read_again_once(server: WebServer, api: ApiServer, token: Path) -> None:
     """A 401 is asked again with the token as it is now; a second one is final."""
-    server.reply = lambda r: (200 if "new" in r.headers["Authorization"] else 401, b"{}", {})
+    server.reply = lambda a: Answer(200 if "new" in str(a.authorization) else 401, body=b"{}")
     token.write_text("new-one")
     assert api.ask(POD, **LIMITS) == b"{}"
-    assert [said for _, said in server.asked] == [f"Bearer {SECRET}", "Bearer new-one"]
+    assert [a.authorization for a in server.asked] == [f"Bearer {SECRET}", "Bearer new-one"]
     token.write_text(SECRET)
-    server.reply = lambda _: (401, b"{}", {})
+    server.reply = lambda _: Answer(401, body=b"{}")
     with pytest.raises(Refused, match="which was read again"):
         api.ask(POD, **LIMITS)
     assert len(server.asked) == 4
@@ -267,10 +213,10 @@ def test_a_token_is_read_again_once(server: Server, api: ApiServer, token: Path)
     ],
 )
 def test_what_an_answer_means(
-    server: Server, api: ApiServer, status: int, body: bytes, kind: type[Failure], says: str
+    server: WebServer, api: ApiServer, status: int, body: bytes, kind: type[Failure], says: str
 ) -> None:
     """What may heal is told from what will not, in words without the token."""
-    server.reply = lambda _: (status, body, {"Retry-After": "7"})
+    server.reply = lambda _: Answer(status, {"Retry-After": "7"}, body)
     with pytest.raises(kind, match=says) as e:
         api.ask(POD, **LIMITS)
     assert SECRET not in f"{e.value.message} {e.value.hint}"
@@ -278,9 +224,9 @@ def test_what_an_answer_means(
         assert e.value.retry_after_s == 7
 
 
-def test_what_does_not_exist_is_no_failure(server: Server, api: ApiServer) -> None:
+def test_what_does_not_exist_is_no_failure(server: WebServer, api: ApiServer) -> None:
     """An object that is not there is None."""
-    server.reply = lambda _: (404, NOT_FOUND, {})
+    server.reply = lambda _: Answer(404, body=NOT_FOUND)
     assert api.ask(POD, **LIMITS) is None
 
 
@@ -292,30 +238,29 @@ def test_no_refusal_is_too_strange(body: bytes) -> None:
     assert "may not get pods" in failure.message
 
 
-def test_events_come_as_they_happen(server: Server, api: ApiServer) -> None:
+def test_events_come_as_they_happen(server: WebServer, api: ApiServer) -> None:
     """Each line is an event; the end of the time ends it, and so does the server."""
     more = threading.Event()
 
-    def events(request: Any) -> None:
-        request.send_response(200)
-        request.end_headers()
-        request.wfile.write(b'{"type": "ADDED"}\n')
-        request.wfile.flush()
+    def events(asked: Asked) -> None:
+        asked.handler.send_response(200)
+        asked.handler.end_headers()
+        asked.handler.wfile.write(b'{"type": "ADDED"}\n')
         more.wait(10)
-        request.wfile.write(b'{"type": "MODIFIED"}\n')
+        asked.handler.wfile.write(b'{"type": "MODIFIED"}\n')
 
     server.reply = events
     watch = api.watch("/api/v1/namespaces/default/pods", query={"labelSelector": "a"}, timeout_s=9)
     assert next(watch) == {"type": "ADDED"}
     more.set()
     assert list(watch) == [{"type": "MODIFIED"}]
-    path, said = server.asked[0]
-    assert "labelSelector=a&watch=1&timeoutSeconds=9" in path
-    assert said == f"Bearer {SECRET}"
+    asked = server.asked[0]
+    assert asked.query == {"labelSelector": ["a"], "watch": ["1"], "timeoutSeconds": ["9"]}
+    assert asked.authorization == f"Bearer {SECRET}"
     more.clear()
     assert list(api.watch("/api/v1/pods", timeout_s=2)) == [{"type": "ADDED"}]
     more.set()
-    server.reply = lambda _: (403, b"", {})
+    server.reply = lambda _: Answer(403)
     with pytest.raises(Refused, match="may not list pods"):
         next(api.watch("/api/v1/namespaces/default/pods", timeout_s=5))
 
@@ -361,7 +306,7 @@ def test_a_pod_that_cannot_ask(
 # --- the two who ask -----------------------------------------------------------------------------
 
 
-def test_a_module_asks_through_its_context(server: Server, token: Path, tmp_path: Path) -> None:
+def test_a_module_asks_through_its_context(server: WebServer, token: Path, tmp_path: Path) -> None:
     """One connection for all its questions; a review asks nobody."""
     token.unlink()
     env = {
@@ -383,7 +328,7 @@ def test_a_module_asks_through_its_context(server: Server, token: Path, tmp_path
 
 
 @pytest.fixture
-def env(server: Server, token: Path, tmp_path: Path) -> dict[str, str]:
+def env(server: WebServer, token: Path, tmp_path: Path) -> dict[str, str]:
     """The variables of a Framework's Pod."""
     token.unlink()
     return {
@@ -412,7 +357,7 @@ def env(server: Server, token: Path, tmp_path: Path) -> dict[str, str]:
     ],
 )
 def test_a_job_that_cannot_be_read(
-    server: Server,
+    server: WebServer,
     env: dict[str, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -426,29 +371,26 @@ def test_a_job_that_cannot_be_read(
     if answer[0] == 503:
         monkeypatch.setattr(head, "_TIMEOUTS_S", (0, 60))
         monkeypatch.setattr(head, "_DEFAULT_TIMEOUT_S", 0)
-    server.reply = lambda _: (*answer, {})
+    server.reply = lambda _: Answer(answer[0], body=answer[1])
     with pytest.raises(PairunError) as e:
         read_pod_input(str(tmp_path), {**env, **change})
     assert [p.id for p in e.value.problems] == [id_]
     assert EXIT_CODES.get(id_, 1) == code
 
 
-def test_only_the_metadata_of_a_job_is_read(server: Server, env: dict[str, str]) -> None:
+def test_only_the_metadata_of_a_job_is_read(server: WebServer, env: dict[str, str]) -> None:
     """Spec and status, which may be large, stay where they are."""
-    accepted = []
-
-    def reply(request: Any) -> tuple[int, bytes, dict[str, str]]:
-        accepted.append(request.headers["Accept"])
-        return 200, b'{"metadata": {}}', {}
-
-    server.reply = reply
+    server.reply = lambda _: Answer(200, body=b'{"metadata": {}}')
     assert head.read_head("default", "fw", env) == {"metadata": {}}
-    assert accepted == ["application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"]
+    (asked,) = server.asked
+    assert asked.headers["accept"] == (
+        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+    )
 
 
-def test_a_stop_signal_ends_the_wait(server: Server, env: dict[str, str]) -> None:
+def test_a_stop_signal_ends_the_wait(server: WebServer, env: dict[str, str]) -> None:
     """A signal that was held back is taken while the server is waited for."""
-    server.reply = lambda _: (503, b"", {"Retry-After": "60"})
+    server.reply = lambda _: Answer(503, {"Retry-After": "60"}, b"")
     old = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
@@ -463,7 +405,7 @@ def test_a_stop_signal_ends_the_wait(server: Server, env: dict[str, str]) -> Non
 
 
 def test_a_refusal_after_a_failure_counts_when_it_lasts(
-    server: Server, api: ApiServer, monkeypatch: pytest.MonkeyPatch
+    server: WebServer, api: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For reads, writes and watches; the message is that of a true refusal."""
     now = [0.0]
@@ -471,7 +413,7 @@ def test_a_refusal_after_a_failure_counts_when_it_lasts(
     server.reply = lambda _: None
     with pytest.raises(Transient):
         api.ask(POD, **LIMITS)
-    server.reply = lambda _: (403, b"", {})
+    server.reply = lambda _: Answer(403)
     for now[0] in (10.0, 69.0):
         with pytest.raises(Transient, match=r"may not get pods .* may be temporary"):
             api.ask(POD, **LIMITS)
@@ -484,10 +426,10 @@ def test_a_refusal_after_a_failure_counts_when_it_lasts(
         next(api.watch("/api/v1/namespaces/default/pods", timeout_s=5))
 
 
-def test_a_kept_connection_that_broke_is_a_failure(server: Server, api: ApiServer) -> None:
+def test_a_kept_connection_that_broke_is_a_failure(server: WebServer, api: ApiServer) -> None:
     """The server may have restarted between two requests."""
-    server.reply = lambda _: (200, b"{}", {"Connection": "close"})
+    server.reply = lambda _: Answer(200, {"Connection": "close"}, b"{}")
     api.ask(POD, **LIMITS)
-    server.reply = lambda _: (403, b"", {})
+    server.reply = lambda _: Answer(403)
     with pytest.raises(Transient, match="may be temporary"):
         api.ask(POD, **LIMITS)

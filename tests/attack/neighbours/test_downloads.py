@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-import http.server
-import threading
 from collections.abc import Iterator
 
 import pytest
 
 from tests.attack.neighbours.test_registries import METADATA
 from tests.modules.conftest import Harness
-
-
-class Redirecting(http.server.BaseHTTPRequestHandler):
-    """Answers with a redirect."""
-
-    target = ""
-
-    def do_GET(self) -> None:
-        """Redirect."""
-        self.send_response(302)
-        self.send_header("Location", self.target)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+from tests.webserver import Answer, WebServer
 
 
 @pytest.fixture
-def redirecting() -> Iterator[http.server.HTTPServer]:
-    """A server that redirects to `Redirecting.target`."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Redirecting)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+def server() -> Iterator[WebServer]:
+    """A server that sends pairun elsewhere."""
+    made = WebServer()
+    yield made
+    made.close()
 
 
 @pytest.mark.parametrize(
@@ -50,17 +31,12 @@ def redirecting() -> Iterator[http.server.HTTPServer]:
     ],
 )
 def test_a_redirect_to_where_it_must_not_lead(
-    harness: Harness,
-    redirecting: http.server.HTTPServer,
-    monkeypatch: pytest.MonkeyPatch,
-    target: str,
-    says: str,
+    harness: Harness, server: WebServer, target: str, says: str
 ) -> None:
     """A redirect to the metadata service or to a file is permanent, and nothing is written."""
-    monkeypatch.setattr(Redirecting, "target", target)
-    url = f"http://127.0.0.1:{redirecting.server_address[1]}/x"
+    server.reply = lambda _: Answer(302, {"Location": target})
     dest = harness.pai_dir / "x"
-    failure = harness.run("download", {"url": url, "dest": str(dest)}).failure
+    failure = harness.run("download", {"url": f"{server.url}/x", "dest": str(dest)}).failure
     assert failure is not None
     assert failure.kind == "permanent"
     assert says in failure.message

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tests.modules.image_check.conftest import (
-    Answer,
     Asking,
     Server,
     login,
     with_token,
 )
+from tests.webserver import Answer
 
 METADATA = ["169.254.169.254", "0xa9fea9fe", "2852039166", "169.254.43518", "[::ffff:169.254.169.254]", "[fe80::1]"]  # fmt: skip
 

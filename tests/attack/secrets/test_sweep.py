@@ -6,15 +6,14 @@ import json
 import os
 import subprocess
 import sys
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from tests.attack.secrets.watching import Watch
 from tests.cli.conftest import Shell, shell
 from tests.cli.test_secret_forms import OPEN
+from tests.webserver import Answer, Asked, WebServer
 
 __all__ = ["shell"]
 
@@ -76,32 +75,19 @@ extras:
 """
 
 
-class Refusing(BaseHTTPRequestHandler):
-    """Refuses everything, and quotes the credential."""
-
-    def do_GET(self) -> None:
-        """Answer."""
-        data = f"no: {self.headers.get('Authorization')} {MARK}".encode()
-        self.send_response(401, f"no {MARK}")
-        self.send_header("WWW-Authenticate", f'Basic realm="{MARK}"')
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    do_POST = do_HEAD = do_GET  # noqa: N815
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+def refuse(asked: Asked) -> Answer:
+    """Refuse everything, and quote the credential."""
+    data = f"no: {asked.authorization} {MARK}".encode()
+    return Answer(401, {"WWW-Authenticate": f'Basic realm="{MARK}"'}, data, f"no {MARK}")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mask", [0o022, 0o000])
 def test_a_run_from_outside(mask: int, tmp_path: Path, shell: Shell) -> None:
     """Argument lists, environments, files at any moment, output, journals, page, report, diagnosis."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
-    Thread(target=server.serve_forever, daemon=True).start()
+    server = WebServer(refuse)
     shell.file("root/playbooks/policy.yaml", OPEN)
-    text = JOB.replace("PORT", str(server.server_port)).replace("DIR", str(tmp_path))
+    text = JOB.replace("PORT", str(server.port)).replace("DIR", str(tmp_path))
     job = shell.file("job/job.yaml", text)
     job.chmod(0o600)
     work, temporary = tmp_path / "work", tmp_path / "temporary"

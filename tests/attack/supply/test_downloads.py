@@ -6,12 +6,12 @@ import gzip
 import hashlib
 import shutil
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+
+from tests.webserver import Answer, WebServer
 
 pytestmark = pytest.mark.slow
 
@@ -52,42 +52,24 @@ class Mirror:
         self.refused: dict[str, int] = {}
         self.missing: set[str] = set()
         self._files = _archive("1.2-3")
-        mirror = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                status, data = mirror.answer(self.path)
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/debian"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self._server = WebServer(lambda asked: self._answer(asked.path))
+        self.url = f"{self._server.url}/debian"
+        self.close = self._server.close
 
     def newer(self) -> None:
         """Replace the version by a newer one."""
         self._files = _archive("1.2-4")
 
-    def close(self) -> None:
-        """Refuse connections from now on."""
-        self._server.shutdown()
-        self._server.server_close()
-
-    def answer(self, path: str) -> tuple[int, bytes]:
+    def _answer(self, path: str) -> Answer:
         """The status and the content for a path."""
         for end, count in self.refused.items():
             if path.endswith(end) and count:
                 self.refused[end] = count - 1
-                return 503, b""
+                return Answer(503)
         data = self._files.get(path.removeprefix("/debian/"))
         if data is None or any(path.endswith(end) for end in self.missing):
-            return 404, b""
-        return 200, data
+            return Answer(404)
+        return Answer(200, body=data)
 
 
 def _archive(version: str) -> dict[str, bytes]:

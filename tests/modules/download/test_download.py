@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import email.utils
 import hashlib
-import http.server
 import io
 import json
 import os
@@ -33,6 +32,7 @@ from pairun.report.console import Console
 from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
 from pairun.volume.journal import Journal, read_journal
+from tests.webserver import Answer, Asked, Reply, WebServer
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
@@ -45,100 +45,54 @@ def sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-Act = Callable[[http.server.BaseHTTPRequestHandler, bytes], None]
-
-
-class Site:
+class Site(WebServer):
     """A server of files with ranges and validators.
 
     Attributes:
         files: path to content.
         headers: what goes with every 200 and 206.
-        acts: what is done in place of the next answers.
-        asked: the headers of every request, with its path.
+        acts: replies to the next requests; None for the usual one.
         ranges: whether it knows ranges.
     """
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {"/f": BODY}
         self.headers: dict[str, str] = {"ETag": '"one"'}
-        self.acts: deque[Act | None] = deque()
-        self.asked: list[dict[str, str]] = []
+        self.acts: deque[Reply | None] = deque()
         self.ranges = True
-        site = self
+        super().__init__(self._next)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                names = {k.lower(): v for k, v in self.headers.items()}
-                site.asked.append({**names, "path": self.path})
-                act = site.acts.popleft() if site.acts else None
-                with contextlib.suppress(OSError):
-                    body = site.files.get(self.path)
-                    if act is not None:
-                        act(self, body or b"")
-                    elif body is None:
-                        self.send_error(404)
-                    else:
-                        site.serve(self, body)
+    def _next(self, asked: Asked) -> Answer | None:
+        act = self.acts.popleft() if self.acts else None
+        return (act or self.serve)(asked)
 
-            def log_message(self, *args: object) -> None:
-                pass
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._server.block_on_close = False
-        self.port = self._server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
-        )
-        self._thread.start()
-
-    def serve(
-        self, handler: http.server.BaseHTTPRequestHandler, body: bytes, upto: int | None = None
-    ) -> None:
+    def serve(self, asked: Asked, upto: int | None = None) -> Answer:
         """Answer as RFC 9110 has it; break off after so many bytes."""
-        wanted = re.fullmatch(r"bytes=(\d+)-", handler.headers.get("Range") or "")
-        valid = handler.headers.get("If-Range")
+        path = asked.handler.path
+        if (body := self.files.get(path if "://" in path else asked.path)) is None:
+            return Answer(404)
+        wanted = re.fullmatch(r"bytes=(\d+)-", asked.headers.get("range", ""))
+        valid = asked.headers.get("if-range")
         fresh = valid is None or valid in self.headers.values()
         start = int(wanted[1]) if wanted and self.ranges and fresh else 0
         if start and start >= len(body):
-            handler.send_response(416)
-            handler.send_header("Content-Range", f"bytes */{len(body)}")
-            handler.end_headers()
-            return
-        handler.send_response(206 if start else 200)
+            return Answer(416, {"Content-Range": f"bytes */{len(body)}"})
+        sent = {**self.headers, "Content-Length": str(len(body) - start)}
         if start:
-            handler.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
-        handler.send_header("Content-Length", str(len(body) - start))
-        for name, value in self.headers.items():
-            handler.send_header(name, value)
-        handler.end_headers()
-        rest = body[start:]
-        handler.wfile.write(rest if upto is None else rest[:upto])
+            sent["Content-Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
+        if upto is not None:
+            sent["Connection"] = "close"
+        return Answer(206 if start else 200, sent, body[start:][:upto])
 
-    def breaks_after(self, count: int) -> Act:
+    def breaks_after(self, count: int) -> Reply:
         """Break the connection after so many bytes."""
-        return lambda handler, body: self.serve(handler, body, count)
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(5)
+        return lambda asked: self.serve(asked, count)
 
 
-def says(status: int, body: bytes = b"", **headers: str) -> Act:
+def says(status: int, body: bytes = b"", **headers: str) -> Reply:
     """Answer with a status and headers."""
-
-    def act(handler: http.server.BaseHTTPRequestHandler, _: bytes) -> None:
-        handler.send_response(status)
-        for name, value in headers.items():
-            handler.send_header(name.replace("_", "-"), value)
-        handler.send_header("Content-Length", str(len(body)))
-        handler.end_headers()
-        handler.wfile.write(body)
-
-    return act
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda _: Answer(status, sent, body)
 
 
 @pytest.fixture
@@ -253,7 +207,7 @@ def test_many_files(harness: Harness, site: Site) -> None:
         {"url": f"{site.url}/f", "dest": "{tmp}/f"},
     ]
     outcome = harness.table("download", {"what": "", "args": {"files": files}})
-    assert [r["path"] for r in site.asked] == ["/b", "/f"]
+    assert [r.path for r in site.asked] == ["/b", "/f"]
     assert (harness.tmp / "b").stat().st_mode & 0o777 == 0o755
     assert (harness.tmp / "a").read_text() == "here"
     assert outcome.result is not None
@@ -335,7 +289,10 @@ def test_a_broken_connection_is_gone_on_with(
     assert part.read_bytes() == BODY[:300_000]
     outcome = get(sha256=sha(BODY))
     assert outcome.result.values["files"][0]["resumed_at"] == 300_000
-    assert (site.asked[1]["range"], site.asked[1]["if-range"]) == ("bytes=300000-", '"one"')
+    assert (site.asked[1].headers["range"], site.asked[1].headers["if-range"]) == (
+        "bytes=300000-",
+        '"one"',
+    )
     assert dest.read_bytes() == BODY
     assert left_over(dest.parent) == []
 
@@ -347,7 +304,7 @@ def test_a_strong_date_validates_too(get: Callable[..., Any], site: Site, dest: 
     site.acts += [site.breaks_after(1000)]
     get()
     assert get().failure is None
-    assert site.asked[1]["if-range"] == date
+    assert site.asked[1].headers["if-range"] == date
     assert dest.read_bytes() == BODY
 
 
@@ -371,7 +328,7 @@ def test_what_is_no_strong_validator_begins_anew(
     site.acts += [site.breaks_after(1000)]
     assert "starts over" in get().failure.message
     assert get().failure is None
-    assert "range" not in site.asked[1]
+    assert "range" not in site.asked[1].headers
     assert dest.read_bytes() == BODY
 
 
@@ -441,7 +398,7 @@ def test_a_part_that_lies_is_found_out_by_the_sum(
     (dest.parent / ".f.pairun-part").write_bytes(b"x" * 1000)
     assert get(sha256=sha(BODY)).failure is None
     assert dest.read_bytes() == BODY
-    assert ["range" in a for a in site.asked] == [False, True, False]
+    assert ["range" in a.headers for a in site.asked] == [False, True, False]
 
 
 def test_another_address_begins_anew(get: Callable[..., Any], site: Site, dest: Path) -> None:
@@ -450,7 +407,7 @@ def test_another_address_begins_anew(get: Callable[..., Any], site: Site, dest: 
     site.acts += [site.breaks_after(1000)]
     get()
     assert get(url=f"{site.url}/g").failure is None
-    assert "range" not in site.asked[1]
+    assert "range" not in site.asked[1].headers
     assert dest.read_bytes() == NEW
 
 
@@ -463,7 +420,7 @@ def test_after_a_crash_of_the_machine_it_begins_anew(
     note = dest.parent / ".f.pairun-part.json"
     note.write_text(json.dumps({**json.loads(note.read_text()), "boot": "another"}))
     assert get().failure is None
-    assert "range" not in site.asked[1]
+    assert "range" not in site.asked[1].headers
 
 
 @pytest.mark.parametrize("note", ["", "[]", "{}", '{"url": 1}', "\x00", '{"no": "such"}'])
@@ -502,10 +459,10 @@ def test_two_at_once_do_not_mix(get: Callable[..., Any], site: Site, dest: Path)
     """While one writes, another is told so, and may try again."""
     began, go_on = threading.Event(), threading.Event()
 
-    def slow(handler: http.server.BaseHTTPRequestHandler, body: bytes) -> None:
+    def slow(asked: Asked) -> Answer:
         began.set()
         assert go_on.wait(WAIT_S)
-        site.serve(handler, body)
+        return site.serve(asked)
 
     site.acts.append(slow)
     first: list[Any] = []
@@ -563,7 +520,7 @@ def test_a_wrong_sum(get: Callable[..., Any], dest: Path) -> None:
     ids=lambda v: str(v) if isinstance(v, str) else "",
 )
 def test_statuses(
-    get: Callable[..., Any], site: Site, act: Act, kind: str, said: str, wait: float | None
+    get: Callable[..., Any], site: Site, act: Reply, kind: str, said: str, wait: float | None
 ) -> None:
     """What may heal is tried again, when the server says; what will not, comes with advice."""
     site.acts.append(act)
@@ -585,9 +542,8 @@ def test_a_stall(get: Callable[..., Any], site: Site) -> None:
     """No byte for so long is a timeout that says how far it came; the next attempt goes on."""
     done = threading.Event()
 
-    def stall(handler: http.server.BaseHTTPRequestHandler, body: bytes) -> None:
-        site.serve(handler, body, 1000)
-        handler.wfile.flush()
+    def stall(asked: Asked) -> None:
+        asked.handler.send(site.serve(asked, 1000))
         done.wait(WAIT_S)
 
     site.acts.append(stall)
@@ -601,10 +557,10 @@ def test_a_stall(get: Callable[..., Any], site: Site) -> None:
 def test_the_attempts_time_bounds_a_trickle(harness: Harness, site: Site) -> None:
     """A server that sends a byte now and then cannot keep us beyond the attempt's time."""
 
-    def trickle(handler: http.server.BaseHTTPRequestHandler, body: bytes) -> None:
-        site.serve(handler, body, 10)
+    def trickle(asked: Asked) -> None:
+        asked.handler.send(site.serve(asked, 10))
         while True:
-            handler.wfile.write(b"x")
+            asked.handler.wfile.write(b"x")
             time.sleep(0.02)
 
     site.acts.append(trickle)
@@ -619,11 +575,11 @@ def test_the_attempts_time_bounds_a_trickle(harness: Harness, site: Site) -> Non
 def test_a_body_too_large(get: Callable[..., Any], site: Site, dest: Path) -> None:
     """A limit holds whether or not the server tells the length."""
 
-    def endless(handler: http.server.BaseHTTPRequestHandler, body: bytes) -> None:
-        handler.send_response(200)
-        handler.end_headers()
+    def endless(asked: Asked) -> None:
+        asked.handler.send_response(200)
+        asked.handler.end_headers()
         while True:
-            handler.wfile.write(b"x" * 65536)
+            asked.handler.wfile.write(b"x" * 65536)
 
     assert "1 MiB is more than the 1000 bytes" in get(max_bytes=1000).failure.message
     site.acts.append(endless)
@@ -636,14 +592,12 @@ def test_a_body_too_large(get: Callable[..., Any], site: Site, dest: Path) -> No
 def test_chunked_bodies(get: Callable[..., Any], site: Site, dest: Path) -> None:
     """A body in chunks has no length, and an end all the same; one without its end is broken."""
 
-    def chunked(end: bytes) -> Act:
-        def act(handler: http.server.BaseHTTPRequestHandler, body: bytes) -> None:
-            handler.protocol_version = "HTTP/1.1"
-            handler.close_connection = True
-            handler.send_response(200)
-            handler.send_header("Transfer-Encoding", "chunked")
-            handler.end_headers()
-            handler.wfile.write(b"5\r\nhello\r\n" + end)
+    def chunked(end: bytes) -> Reply:
+        def act(asked: Asked) -> None:
+            asked.handler.send_response(200)
+            asked.handler.send_header("Transfer-Encoding", "chunked")
+            asked.handler.end_headers()
+            asked.handler.wfile.write(b"5\r\nhello\r\n" + end)
 
         return act
 
@@ -701,10 +655,10 @@ def test_secrets_stay_with_their_server(
     other.acts.append(back)
     outcome = get(headers={"Authorization": Secret("Bearer hunter2"), "X-Key": "k"})
     assert outcome.failure is None
-    assert [a["path"] for a in site.asked] == ["/f", "/g", "/f"]
-    assert [a.get("authorization") for a in site.asked] == ["Bearer hunter2"] * 2 + [None]
-    assert "authorization" not in other.asked[0]
-    assert "x-key" not in other.asked[0]
+    assert [a.path for a in site.asked] == ["/f", "/g", "/f"]
+    assert [a.authorization for a in site.asked] == ["Bearer hunter2"] * 2 + [None]
+    assert "authorization" not in other.asked[0].headers
+    assert "x-key" not in other.asked[0].headers
     assert dest.read_bytes() == BODY
 
 
@@ -732,8 +686,8 @@ def test_through_a_proxy(get: Callable[..., Any], site: Site, dest: Path) -> Non
     env = {"http_proxy": site.url}
     get(env, url="http://example.com/f")
     assert get(env, url="http://example.com/f").failure is None
-    assert site.asked[1]["range"] == "bytes=1000-"
-    assert site.asked[0]["host"] == "example.com"
+    assert site.asked[1].headers["range"] == "bytes=1000-"
+    assert site.asked[0].headers["host"] == "example.com"
     assert dest.read_bytes() == BODY
 
 
@@ -893,7 +847,7 @@ def test_three_breaks_and_the_executor(phase: Phase, site: Site, tmp_path: Path)
     outcome = phase.run(args, retries=5, delay_s=0.01)
     assert outcome.event == "success"
     assert (tmp_path / "f").read_bytes() == BODY
-    assert [a.get("range") for a in site.asked] == [
+    assert [a.headers.get("range") for a in site.asked] == [
         None, "bytes=200000-", "bytes=400000-", "bytes=600000-"
     ]  # fmt: skip
     assert phase.of("task_end")[0]["attempts"] == 4
@@ -948,9 +902,8 @@ def test_killed_in_the_middle(phase: Phase, site: Site, tmp_path: Path) -> None:
     part = tmp_path / ".f.pairun-part"
     attempt: list[int] = []
 
-    def stall(handler: http.server.BaseHTTPRequestHandler, body: bytes) -> None:
-        site.serve(handler, body, 300_000)
-        handler.wfile.flush()
+    def stall(asked: Asked) -> None:
+        asked.handler.send(site.serve(asked, 300_000))
         end = time.monotonic() + WAIT_S
         while time.monotonic() < end and (not part.exists() or part.stat().st_size < 300_000):
             time.sleep(0.005)
@@ -969,7 +922,7 @@ def test_killed_in_the_middle(phase: Phase, site: Site, tmp_path: Path) -> None:
     assert "SIGKILL" in phase.of("task_end")[0]["message"]
     assert not (tmp_path / "f").exists()
     assert phase.run(args).event == "success"
-    assert site.asked[1]["range"] == "bytes=300000-"
+    assert site.asked[1].headers["range"] == "bytes=300000-"
     assert (tmp_path / "f").read_bytes() == BODY
 
 
@@ -986,5 +939,5 @@ def test_the_limits_of_names(harness: Harness, site: Site) -> None:
     args = {"url": f"{site.url}/f", "dest": str(dest)}
     assert harness.run("download", args).failure is not None
     assert harness.run("download", args).failure is None
-    assert site.asked[1]["range"] == "bytes=1000-"
+    assert site.asked[1].headers["range"] == "bytes=1000-"
     assert dest.read_bytes() == BODY

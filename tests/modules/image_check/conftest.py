@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import base64
-import http.server
 import importlib
 import json
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -26,6 +22,7 @@ from pairun.module import (
     TimedOut,
     Transient,
 )
+from tests.webserver import Answer, Asked, Reply, WebServer
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
@@ -45,84 +42,14 @@ DIGEST = "sha256:" + "0123456789abcdef" * 4
 OCI = {"Content-Type": "application/vnd.oci.image.index.v1+json", "Docker-Content-Digest": DIGEST}
 
 
-class Asked(NamedTuple):
-    """A request as the server saw it; header names in lower case."""
+class Server(WebServer):
+    """A registry that answers by a function, or hangs where that says nothing."""
 
-    method: str
-    path: str
-    query: dict[str, list[str]]
-    headers: dict[str, str]
-
-    @property
-    def authorization(self) -> str | None:
-        return self.headers.get("authorization")
-
-
-class Answer(NamedTuple):
-    """What it says."""
-
-    status: int
-    headers: Mapping[str, str] = MappingProxyType({})
-    body: bytes = b""
-
-
-Behaviour = Callable[[Asked], Answer | None]
-
-
-class Server:
-    """A server in a thread; it answers by a function, or hangs where that says nothing.
-
-    Attributes:
-        asked: every request, in order.
-        behaviour: the function.
-    """
+    behaviour: Callable[[Asked], Answer | None]
 
     def __init__(self) -> None:
-        self.asked: list[Asked] = []
-        self.behaviour: Behaviour = lambda _: Answer(500)
-        self._let_go = threading.Event()
-        outer = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                parts = urlsplit(self.path)
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                asked = Asked(self.command, parts.path, parse_qs(parts.query), headers)
-                outer.asked.append(asked)
-                answer = outer.behaviour(asked)
-                if answer is None:
-                    outer._let_go.wait(30)
-                    return
-                self.send_response_only(answer.status)
-                for name, value in answer.headers.items():
-                    for line in value.split("\n"):
-                        self.send_header(name, line)
-                self.send_header("Content-Length", str(len(answer.body)))
-                self.end_headers()
-                if self.command != "HEAD":
-                    self.wfile.write(answer.body)
-
-            do_HEAD = do_GET  # noqa: N815 - http.server's name
-
-            def log_message(self, *args: Any) -> None:
-                pass
-
-        class Quiet(http.server.ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, *args: Any) -> None:
-                pass
-
-        self._server = Quiet(("127.0.0.1", 0), Handler)
-        self.host = f"127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-        self._thread.start()
-
-    def close(self) -> None:
-        self._let_go.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().__init__(lambda asked: self.behaviour(asked) or self.hang())
+        self.behaviour = lambda _: Answer(500)
 
     @property
     def manifests(self) -> list[Asked]:
@@ -230,7 +157,7 @@ def with_token(
     scope: str = "repository:team/image:pull",
     anonymous: bool = False,
     then: int = 200,
-) -> Behaviour:
+) -> Reply:
     """A registry that wants a token; its service stands beside it or elsewhere."""
 
     def behave(asked: Asked) -> Answer:
@@ -246,7 +173,7 @@ def with_token(
     return behave
 
 
-def always(answer: Answer) -> Behaviour:
+def always(answer: Answer) -> Reply:
     """The same answer to everything but the entrance."""
     return lambda asked: Answer(200) if asked.path == "/v2/" else answer
 

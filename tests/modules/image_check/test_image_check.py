@@ -38,10 +38,7 @@ from tests.modules.image_check.conftest import (
     OCI,
     PASSWORD,
     USER,
-    Answer,
-    Asked,
     Asking,
-    Behaviour,
     Part,
     Server,
     always,
@@ -53,6 +50,7 @@ from tests.modules.image_check.conftest import (
     refused,
     with_token,
 )
+from tests.webserver import Answer, Asked, Reply
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
@@ -100,7 +98,7 @@ def test_not_there_with_a_token(registry: Server, ask: Callable[..., Asking]) ->
     for status, words in ((404, "does not exist"), (401, "refuses"), (403, "refuses")):
         registry.behaviour = with_token(f"http://{registry.host}/token", then=status)
 
-        def behave(asked: Asked, inner: Behaviour = registry.behaviour) -> Answer | None:
+        def behave(asked: Asked, inner: Reply = registry.behaviour) -> Answer | None:
             return Answer(401) if asked.path == "/v2/" else inner(asked)
 
         registry.behaviour = behave

@@ -17,14 +17,13 @@ from tests.modules.image_check.conftest import (
     OCI,
     PASSWORD,
     TOKEN,
-    Answer,
-    Asked,
     Asking,
     Part,
     Server,
     index,
     refused,
 )
+from tests.webserver import Answer, Asked
 
 
 @pytest.fixture

@@ -21,8 +21,6 @@ from tests.modules.image_check.conftest import (
     PASSWORD,
     TOKEN,
     USER,
-    Answer,
-    Asked,
     Asking,
     Server,
     always,
@@ -33,6 +31,7 @@ from tests.modules.image_check.conftest import (
     refused,
     with_token,
 )
+from tests.webserver import Answer, Asked
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
