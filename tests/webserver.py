@@ -27,7 +27,7 @@ class Request(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         url = urlsplit(self.path)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        asked = Asked(self.command, url.path, parse_qs(url.query), headers, body, self)
+        asked = Asked(self.command, url.path, parse_qs(url.query), headers, body, self.path, self)
         self.server.asked.append(asked)
         with contextlib.suppress(OSError):
             if (answer := self.server.reply(asked)) is not None:
@@ -52,13 +52,18 @@ class Request(BaseHTTPRequestHandler):
 
 
 class Asked(NamedTuple):
-    """A request; names of headers in lower case. A reply may write to its handler by itself."""
+    """A request; names of headers in lower case. A reply may write to its handler by itself.
+
+    Attributes:
+        target: path and query as they were sent.
+    """
 
     method: str
     path: str
     query: dict[str, list[str]]
     headers: dict[str, str]
     body: bytes
+    target: str
     handler: Request
 
     @property

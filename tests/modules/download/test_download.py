@@ -68,7 +68,7 @@ class Site(WebServer):
 
     def serve(self, asked: Asked, upto: int | None = None) -> Answer:
         """Answer as RFC 9110 has it; break off after so many bytes."""
-        path = asked.handler.path
+        path = asked.target
         if (body := self.files.get(path if "://" in path else asked.path)) is None:
             return Answer(404)
         wanted = re.fullmatch(r"bytes=(\d+)-", asked.headers.get("range", ""))

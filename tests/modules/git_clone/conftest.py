@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import http.server
 import json
 import os
 import pathlib
 import socket
 import ssl
 import subprocess
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.webserver import Answer, Asked, Reply, WebServer
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
@@ -109,106 +108,59 @@ def large(served: Served) -> Served:
         ("weights.bin", POINTER),
     )
 
-    def answer(request: Request) -> bool:
-        if request.path.endswith("/objects/batch"):
+    def answer(asked: Asked) -> Answer | None:
+        if asked.path.endswith("/objects/batch"):
             href = f"http://127.0.0.1:{served.port}/store/{OID}"
             entry = {"oid": OID, "size": len(CONTENT), "actions": {"download": {"href": href}}}
             body = json.dumps({"transfer": "basic", "objects": [entry]}).encode()
-            return request.reply(200, body, {"Content-Type": "application/vnd.git-lfs+json"})
-        if request.path == f"/store/{OID}":
-            return request.reply(200, CONTENT)
-        return False
+            return Answer(200, {"Content-Type": "application/vnd.git-lfs+json"}, body)
+        return Answer(200, body=CONTENT) if asked.path == f"/store/{OID}" else None
 
     served.answer = answer
     return served
 
 
-class Request(http.server.BaseHTTPRequestHandler):
-    """A request to a git server: git's own http-backend answers, unless a test does."""
-
-    protocol_version = "HTTP/1.1"
-    served: Served
-
-    def do_GET(self) -> None:
-        """Answer."""
-        self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.served.seen.append((self.path, self.headers.get("Authorization", "")))
-        if not self.served.answer(self):
-            self.reply(200, *self.backend())
-
-    do_POST = do_GET  # noqa: N815
-
-    def backend(self) -> tuple[bytes, dict[str, str]]:
-        """What git's http-backend answers (git-http-backend(1))."""
-        path, _, query = self.path.partition("?")
-        env = {
-            **os.environ,
-            **IDENTITY,
-            "GIT_PROJECT_ROOT": str(self.served.root),
-            "GIT_HTTP_EXPORT_ALL": "1",
-            "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
-            "REQUEST_METHOD": self.command,
-            "PATH_INFO": path,
-            "QUERY_STRING": query,
-            "CONTENT_TYPE": self.headers.get("Content-Type", ""),
-            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
-        }
-        done = subprocess.run(
-            ["git", "http-backend"], env=env, input=self.body, capture_output=True, check=False
-        )
-        head, _, body = done.stdout.partition(b"\r\n\r\n")
-        return body, dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
-
-    def reply(self, status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> bool:
-        """Answer with this."""
-        headers = dict(headers or {})
-        self.send_response(int(headers.pop("Status", str(status)).split()[0]))
-        if status == 401:
-            headers["WWW-Authenticate"] = 'Basic realm="x"'
-        for name, value in {"Content-Length": str(len(body)), **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        with contextlib.suppress(OSError):
-            self.wfile.write(body)
-        return True
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Keep the test's output clean."""
-
-
-class Served:
-    """A git server over http, below one directory.
+class Served(WebServer):
+    """A git server over http, below one directory: git's own http-backend answers, unless a test does.
 
     Attributes:
         root: its repositories, ``NAME.git``.
-        answer: answers a request, or returns False.
-        seen: path and Authorization of every request.
+        answer: answers a request, or leaves it to git.
     """
 
     def __init__(self, root: Path, tls: ssl.SSLContext | None = None) -> None:
         self.root = root
-        self.answer: Callable[[Request], bool] = lambda request: False
-        self.seen: list[tuple[str, str]] = []
-        handler = type("Handler", (Request,), {"served": self})
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.server.daemon_threads = True
-        self.port: int = self.server.server_address[1]
-        if tls is not None:
-            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+        self.answer: Reply = lambda _: None
+        super().__init__(lambda asked: self.answer(asked) or self.backend(asked), tls)
 
-    def url(self, name: str, user: str = "", host: str = "127.0.0.1") -> str:
+    def backend(self, asked: Asked) -> Answer:
+        """What git's http-backend answers (git-http-backend(1))."""
+        env = {
+            **os.environ,
+            **IDENTITY,
+            "GIT_PROJECT_ROOT": str(self.root),
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "GIT_PROTOCOL": asked.headers.get("git-protocol", ""),
+            "REQUEST_METHOD": asked.method,
+            "PATH_INFO": asked.path,
+            "QUERY_STRING": asked.target.partition("?")[2],
+            "CONTENT_TYPE": asked.headers.get("content-type", ""),
+            "HTTP_CONTENT_ENCODING": asked.headers.get("content-encoding", ""),
+        }
+        done = subprocess.run(
+            ["git", "http-backend"], env=env, input=asked.body, capture_output=True, check=False
+        )
+        head, _, body = done.stdout.partition(b"\r\n\r\n")
+        headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
+        return Answer(int(headers.pop("Status", "200").split()[0]), headers, body)
+
+    def address(self, name: str, user: str = "", host: str = "127.0.0.1") -> str:
         """The address of a repository."""
         return f"http://{user}{host}:{self.port}/{name}.git"
 
-    def paths(self) -> list[str]:
-        """What was asked for."""
-        return [path for path, _ in self.seen]
 
-    def close(self) -> None:
-        """End."""
-        self.server.shutdown()
-        self.server.server_close()
+LOCKED = Answer(401, {"WWW-Authenticate": 'Basic realm="x"'})
+"""It wants a login."""
 
 
 @pytest.fixture

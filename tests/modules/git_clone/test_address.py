@@ -14,14 +14,15 @@ from pairun.module import Secret
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
 from tests.modules.git_clone.conftest import (
+    LOCKED,
     POINTER,
-    Request,
     Served,
     commit,
     git,
     repository,
     submodule,
 )
+from tests.webserver import Answer, Asked
 
 
 @pytest.fixture
@@ -32,17 +33,15 @@ def elsewhere(harness: Harness) -> Iterator[Served]:
     running.close()
 
 
-def _locked(request: Request) -> bool:
+def _locked(asked: Asked) -> Answer | None:
     """A server that wants user:hunter2!"""
-    if request.headers.get("Authorization") == "Basic dXNlcjpodW50ZXIyIQ==":
-        return False
-    return request.reply(401)
+    return None if asked.authorization == "Basic dXNlcjpodW50ZXIyIQ==" else LOCKED
 
 
 def test_credentials_are_used_and_not_kept(harness: Harness, served: Served) -> None:
     """A private repository is cloned; no file of the clone, line or message holds the password."""
     served.answer = _locked
-    repo = Secret(served.url("a", "user:hunter2%21@"))
+    repo = Secret(served.address("a", "user:hunter2%21@"))
     args = {"repo": repo, "dest": str(harness.pai_dir / "code")}
     outcome = harness.run("git_clone", args)
     assert outcome.failure is None
@@ -61,7 +60,7 @@ def test_credentials_go_to_their_server_only(
     """A redirection, a submodule or an LFS store on another host never sees them."""
     name = "a"
     other = f"http://localhost:{elsewhere.port}"
-    elsewhere.answer = lambda request: request.reply(401)
+    elsewhere.answer = lambda _: LOCKED
     served.answer = _locked
     if way == "submodule":
         name = "outer"
@@ -75,16 +74,16 @@ def test_credentials_go_to_their_server_only(
         commit(large, ".lfsconfig", f"[lfs]\n\turl = {other}/store\n")
         commit(large, "weights.bin", POINTER)
     else:
-        served.answer = lambda request: (
-            (way == "redirection" and _locked(request))
-            or request.reply(302, b"", {"Location": other + request.path})
+        served.answer = lambda asked: (
+            (_locked(asked) if way == "redirection" else None)
+            or Answer(302, {"Location": other + asked.target})
         )
-    args = {"repo": served.url(name, "user:hunter2%21@"), "dest": str(harness.pai_dir / "code")}
+    args = {"repo": served.address(name, "user:hunter2%21@"), "dest": str(harness.pai_dir / "code")}
     failure = harness.run("git_clone", {**args, "options": ["--recursive"]}).failure
     assert failure is not None
     assert "hunter2" not in failure.message + "".join(harness.log)
-    assert elsewhere.seen, failure.message
-    assert {authorization for _, authorization in elsewhere.seen} == {""}
+    assert elsewhere.asked, failure.message
+    assert {asked.authorization for asked in elsewhere.asked} == {None}
 
 
 def test_credentials_stand_in_no_argument(harness: Harness) -> None:

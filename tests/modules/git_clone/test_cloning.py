@@ -89,7 +89,7 @@ def git_lfs() -> None:
 @pytest.mark.parametrize("fixed", [False, True])
 def test_files_of_lfs_are_fetched(harness: Harness, large: Served, fixed: bool) -> None:
     """A file in LFS stands in the clone with its content, and a second run changes nothing."""
-    args: dict[str, Any] = {"repo": large.url("large"), "dest": str(harness.pai_dir / "code")}
+    args: dict[str, Any] = {"repo": large.address("large"), "dest": str(harness.pai_dir / "code")}
     if fixed:
         args["commit"] = git(large.root / "large.git", "rev-parse", "HEAD")
     assert harness.run("git_clone", args).failure is None
@@ -101,7 +101,7 @@ def test_lfs_without_git_lfs_is_said(
     harness: Harness, large: Served, without_lfs: dict[str, str]
 ) -> None:
     """Without git-lfs the task fails in words, unless the pointers are wanted."""
-    args: dict[str, Any] = {"repo": large.url("large"), "dest": str(harness.pai_dir / "code")}
+    args: dict[str, Any] = {"repo": large.address("large"), "dest": str(harness.pai_dir / "code")}
     failure = harness.run("git_clone", args, without_lfs).failure
     assert failure is not None
     assert (failure.kind, failure.fault) == ("permanent", "platform")
@@ -126,6 +126,6 @@ def test_an_lfs_configuration_starts_nothing(harness: Harness, large: Served, co
     script.write_text(f"#!/bin/sh\ntouch {harness.tmp}/marker\n")
     script.chmod(0o755)
     commit(large.root / "large.git", ".lfsconfig", config.replace("{script}", str(script)))
-    args = {"repo": large.url("large"), "dest": str(harness.pai_dir / "code")}
+    args = {"repo": large.address("large"), "dest": str(harness.pai_dir / "code")}
     harness.run("git_clone", args, {"GIT_LFS_SKIP_SMUDGE": "0"})
     assert not (harness.tmp / "marker").exists()

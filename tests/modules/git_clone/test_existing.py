@@ -12,6 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
 from tests.modules.git_clone.conftest import Served, clone_of, commit, git
+from tests.webserver import Answer
 
 # Whole jobs, phase by phase: `make test` leaves them to `make test-slow`.
 pytestmark = pytest.mark.slow
@@ -124,9 +125,9 @@ def test_nothing_in_a_clone_that_is_there_is_executed(harness: Harness, origin: 
 
 def test_a_server_that_is_away_costs_no_clone(harness: Harness, served: Served) -> None:
     """A clone that is there holds when the server cannot be asked, and the verdict says so."""
-    args = {"repo": served.url("a"), "dest": str(harness.pai_dir / "code")}
+    args = {"repo": served.address("a"), "dest": str(harness.pai_dir / "code")}
     assert harness.run("git_clone", args).failure is None
-    served.answer = lambda request: request.reply(503)
+    served.answer = lambda _: Answer(503)
     module: Any = harness.make("git_clone", args)
     verdict = module.plan(module.probe(harness.context()))
     assert verdict.kind == "no_change"
@@ -137,15 +138,15 @@ def test_a_commit_needs_no_server(harness: Harness, served: Served) -> None:
     """At the wanted commit nobody is asked; for a branch, the server is asked once."""
     sha = git(served.root / "a.git", "rev-parse", "main")
     dest = str(harness.pai_dir / "code")
-    assert harness.run("git_clone", {"repo": served.url("a"), "dest": dest}).failure is None
-    served.seen.clear()
+    assert harness.run("git_clone", {"repo": served.address("a"), "dest": dest}).failure is None
+    served.asked.clear()
     harness.changes_nothing(
-        harness.make("git_clone", {"repo": served.url("a"), "dest": dest, "commit": sha[:7]})
+        harness.make("git_clone", {"repo": served.address("a"), "dest": dest, "commit": sha[:7]})
     )
-    assert served.seen == []
-    module: Any = harness.make("git_clone", {"repo": served.url("a"), "dest": dest})
+    assert served.asked == []
+    module: Any = harness.make("git_clone", {"repo": served.address("a"), "dest": dest})
     assert module.plan(module.probe(harness.context())).kind == "no_change"
-    assert [path.rpartition("/")[2] for path in served.paths()] == [
+    assert [asked.target.rpartition("/")[2] for asked in served.asked] == [
         "refs?service=git-upload-pack", "git-upload-pack",
     ]  # fmt: skip
 

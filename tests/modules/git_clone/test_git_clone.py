@@ -15,7 +15,8 @@ from pairun.module import Failure, Secret
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
-from tests.modules.git_clone.conftest import Request, Served, clone_of, commit, git
+from tests.modules.git_clone.conftest import Served, clone_of, commit, git
+from tests.webserver import Answer, Asked
 
 VARIANTS: list[tuple[str, dict[str, Any], str]] = [
     ("the repository's own choice", {}, "main"),
@@ -273,13 +274,13 @@ def test_messages_come_while_git_runs(harness: Harness, served: Served) -> None:
         log.append(line)
         said.set()
 
-    def answer(request: Request) -> bool:
+    def answer(asked: Asked) -> Answer | None:
         assert said.wait(30)
-        return False
+        return None
 
     served.answer = answer
     module: Any = harness.make(
-        "git_clone", {"repo": served.url("a"), "dest": str(harness.pai_dir / "code")}
+        "git_clone", {"repo": served.address("a"), "dest": str(harness.pai_dir / "code")}
     )
     context = harness.context()
     context._emit_log = emit

@@ -7,7 +7,6 @@ import os
 import re
 import ssl
 import subprocess
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,30 +18,17 @@ if TYPE_CHECKING:
     from pairun.testing import Outcome
     from tests.modules.conftest import Harness
 from tests.modules.git_clone.conftest import (
+    LOCKED,
     ROOT,
-    Request,
     Served,
     commit,
     git,
     repository,
     submodule,
 )
+from tests.webserver import Answer, Asked
 
 DOCUMENT = ROOT / "docs" / "git.md"
-
-
-def _cut(request: Request) -> bool:
-    """Send half of a pack, and break the connection."""
-    if not request.path.endswith("git-upload-pack") or b"command=fetch" not in request.body:
-        return False
-    body, headers = request.backend()
-    request.close_connection = True
-    request.send_response(200)
-    for name, value in {**headers, "Content-Length": str(len(body))}.items():
-        request.send_header(name, value)
-    request.end_headers()
-    request.wfile.write(body[: len(body) // 2])
-    return True
 
 
 class Stage:
@@ -52,7 +38,6 @@ class Stage:
         self.harness = harness
         self.served = served
         self.closed_port = closed_port
-        self.hung = threading.Event()
 
     def clone(self, repo: str, env: dict[str, str] | None = None, **more: Any) -> Outcome:
         """Clone."""
@@ -62,23 +47,29 @@ class Stage:
     def answers(self, status: int, user: str = "", body: bytes = b"", **headers: str) -> Outcome:
         """Clone from a server that has one answer."""
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
-        self.served.answer = lambda request: request.reply(
-            401 if user and not request.headers.get("Authorization") else status, body, fields
+        given = {**(LOCKED.headers if status == 401 else {}), **fields}
+        self.served.answer = lambda asked: (
+            LOCKED if user and not asked.authorization else Answer(status, given, body)
         )
-        return self.clone(self.served.url("a", user))
+        return self.clone(self.served.address("a", user))
 
     def hangs(self) -> Outcome:
         """Clone from a server that never answers."""
-        self.served.answer = lambda request: self.hung.wait(60)
-        try:
-            return self.clone(self.served.url("a"), stall="1s")
-        finally:
-            self.hung.set()
+        self.served.answer = self.served.hang
+        return self.clone(self.served.address("a"), stall="1s")
 
     def cuts(self) -> Outcome:
         """Clone from a server that breaks off."""
-        self.served.answer = _cut
-        return self.clone(self.served.url("a"))
+
+        def cut(asked: Asked) -> Answer | None:
+            if not asked.path.endswith("git-upload-pack") or b"command=fetch" not in asked.body:
+                return None
+            status, headers, body, _ = self.served.backend(asked)
+            whole = {"Content-Length": str(len(body)), "Connection": "close"}
+            return Answer(status, {**headers, **whole}, body[: len(body) // 2])
+
+        self.served.answer = cut
+        return self.clone(self.served.address("a"))
 
     def untrusted(self) -> Outcome:
         """Clone from a server with a certificate of its own making."""
@@ -109,27 +100,27 @@ class Stage:
             ["mount", "-t", "tmpfs", "-o", "size=200k", "none", str(mounted)], check=True
         )
         try:
-            return self.clone(self.served.url("big"), dest=str(mounted / "code"))
+            return self.clone(self.served.address("big"), dest=str(mounted / "code"))
         finally:
             subprocess.run(["umount", str(mounted)], check=True)
 
     def empty(self) -> Outcome:
         """Clone a repository without a commit."""
         git(self.served.root, "init", "-q", "--bare", "-b", "main", "empty.git")
-        return self.clone(self.served.url("empty"))
+        return self.clone(self.served.address("empty"))
 
     def unsafe(self) -> Outcome:
         """Clone a repository with a submodule that would run a command."""
         outer = repository(self.served.root / "outer.git")
         submodule(outer, "sub", "ext::sh -c false", git(outer, "rev-parse", "HEAD"))
-        return self.clone(self.served.url("outer"), options=["--recursive"])
+        return self.clone(self.served.address("outer"), options=["--recursive"])
 
     def damaged(self) -> Outcome:
         """Clone a repository that has lost a file's content."""
         path = repository(self.served.root / "damaged.git", ("f", "content\n"))
         blob = git(path, "rev-parse", "HEAD:f")
         (path / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
-        return self.clone(self.served.url("damaged"))
+        return self.clone(self.served.address("damaged"))
 
     def ssh(self, said: str) -> Outcome:
         """Clone from an ssh server that says something and ends."""
@@ -141,10 +132,10 @@ class Stage:
 
     def changed(self) -> Outcome:
         """Clone over a clone with work in it."""
-        assert self.clone(self.served.url("a")).failure is None
+        assert self.clone(self.served.address("a")).failure is None
         (self.harness.pai_dir / "code" / "mine").write_text("x")
         commit(self.served.root / "a.git", "more", "x")
-        return self.clone(self.served.url("a"))
+        return self.clone(self.served.address("a"))
 
 
 _NO_NAME = "ssh: Could not resolve hostname git.invalid"
@@ -170,8 +161,8 @@ ROWS: dict[str, Callable[[Stage], Outcome]] = {
     "the certificate is not trusted": lambda s: s.untrusted(),
     "ssh: the host key is not known": lambda s: s.ssh("Host key verification failed."),
     "ssh: the key is refused": lambda s: s.ssh("git@x: Permission denied (publickey)."),
-    "the branch does not exist": lambda s: s.clone(s.served.url("a"), branch="nope"),
-    "the commit does not exist": lambda s: s.clone(s.served.url("a"), commit="01234567" * 5),
+    "the branch does not exist": lambda s: s.clone(s.served.address("a"), branch="nope"),
+    "the commit does not exist": lambda s: s.clone(s.served.address("a"), commit="01234567" * 5),
     "the repository is empty": lambda s: s.empty(),
     "the repository is damaged": lambda s: s.damaged(),
     "a submodule has an address that is not allowed": lambda s: s.unsafe(),
@@ -238,23 +229,20 @@ def test_a_server_that_asks_to_wait(
     """Its Retry-After reaches the executor; a request more is not made to learn of it."""
     if header.get("Retry-After") == "date":
         header = {"Retry-After": email.utils.formatdate(time.time() + 90, usegmt=True)}
-    served.answer = lambda request: request.reply(429, b"", header)
-    args = {"repo": served.url("a"), "dest": str(harness.pai_dir / "code")}
+    served.answer = lambda _: Answer(429, header)
+    args = {"repo": served.address("a"), "dest": str(harness.pai_dir / "code")}
     failure = harness.run("git_clone", args).failure
     assert failure is not None
     assert failure.retry_after_s is not None
     assert least <= failure.retry_after_s <= most
-    assert len(served.seen) == 1
+    assert len(served.asked) == 1
 
 
 def test_a_wait_of_an_earlier_answer_does_not_count(harness: Harness, served: Served) -> None:
     """A Retry-After counts only where it stands in the last answer, and that is a refusal."""
-    served.answer = lambda request: (
-        request.reply(503)
-        if request.headers.get("Authorization")
-        else request.reply(401, b"", {"Retry-After": "99"})
-    )
-    args = {"repo": served.url("a", "u:p@"), "dest": str(harness.pai_dir / "code")}
+    locked = {**LOCKED.headers, "Retry-After": "99"}
+    served.answer = lambda asked: Answer(503) if asked.authorization else Answer(401, locked)
+    args = {"repo": served.address("a", "u:p@"), "dest": str(harness.pai_dir / "code")}
     failure = harness.run("git_clone", args).failure
     assert failure is not None
     assert (failure.kind, failure.retry_after_s) == ("transient", None)

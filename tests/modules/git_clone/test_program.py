@@ -13,7 +13,15 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
-from tests.modules.git_clone.conftest import Served, clone_of, commit, git, repository, submodule
+from tests.modules.git_clone.conftest import (
+    LOCKED,
+    Served,
+    clone_of,
+    commit,
+    git,
+    repository,
+    submodule,
+)
 
 SUBMODULES: list[tuple[str, dict[str, str]]] = [
     ("a transport that runs a command", {"url": "ext::sh -c touch% {marker}"}),
@@ -49,7 +57,7 @@ def test_a_submodule_starts_nothing(
     outer = repository(served.root / "hostile.git")
     sha = git(origin, "rev-parse", "main")
     submodule(outer, filled.pop("path", "sub"), filled.pop("url"), sha, **filled)
-    args = {"repo": served.url("hostile"), "dest": str(harness.pai_dir / "code")}
+    args = {"repo": served.address("hostile"), "dest": str(harness.pai_dir / "code")}
     failure = harness.run("git_clone", {**args, "options": ["--recursive"]}).failure
     if "ignored" not in what:
         assert failure is not None, what
@@ -77,9 +85,9 @@ def test_a_submodule_behind_a_link_starts_nothing(
         capture_output=True,
     ).stdout.decode().strip()  # fmt: skip
     git(outer, "update-index", "--add", "--cacheinfo", f"120000,{blob},a")
-    url = served.url("hooked")
+    url = served.address("hooked")
     submodule(outer, "A/modules/x", url, git(hooked, "rev-parse", "HEAD"), name="x/y")
-    args = {"repo": served.url("linked"), "dest": str(harness.pai_dir / "code")}
+    args = {"repo": served.address("linked"), "dest": str(harness.pai_dir / "code")}
     harness.run("git_clone", {**args, "options": ["--recursive"]})
     assert not marker.exists()
 
@@ -96,7 +104,7 @@ def test_a_path_leads_nowhere_else(harness: Harness, served: Served, path: str) 
         sha = _stored(evil, "tree", kind + b" " + part.encode() + b"\0" + bytes.fromhex(sha))
     made = git(evil, "commit-tree", "-m", "evil", sha)
     git(evil, "update-ref", "refs/heads/main", made)
-    args = {"repo": served.url("paths"), "dest": str(harness.pai_dir / "code")}
+    args = {"repo": served.address("paths"), "dest": str(harness.pai_dir / "code")}
     failure = harness.run("git_clone", args).failure
     if path != ".GIT/config":
         assert failure is not None
@@ -170,12 +178,12 @@ def test_a_variable_starts_nothing(
     commit(filtered, "file", "x")
     dest = str(harness.pai_dir / "code")
     assert (
-        harness.run("git_clone", {"repo": served.url("filtered"), "dest": dest}, full).failure
+        harness.run("git_clone", {"repo": served.address("filtered"), "dest": dest}, full).failure
         is None
     )
-    served.answer = lambda request: request.reply(401)
+    served.answer = lambda _: LOCKED
     for number, repo in enumerate(
-        (served.url("filtered"), "ssh://127.0.0.1:1/x", f"git://127.0.0.1:{closed_port}/x")
+        (served.address("filtered"), "ssh://127.0.0.1:1/x", f"git://127.0.0.1:{closed_port}/x")
     ):
         args = {"repo": repo, "dest": f"{dest}{number}"}
         assert harness.run("git_clone", args, full).failure is not None
