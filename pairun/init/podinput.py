@@ -50,15 +50,15 @@ class PodInput:
 
     job: Job
     role: Role
-    index: int
-    user_extension: Any
-    command: str | None
-    cluster: Cluster | None
-    engine: Node | None
-    init_plugins: InitPlugins | None
-    exit_spec: ExitSpec | None
-    job_text: str | None
     problems: Problems
+    index: int = 0
+    user_extension: Any = None
+    command: str | None = None
+    cluster: Cluster | None = None
+    engine: Node | None = None
+    init_plugins: InitPlugins | None = None
+    exit_spec: ExitSpec | None = None
+    job_text: str | None = None
     framework: dict[str, Any] | None = None
     variables: Mapping[str, str] = attrs.field(factory=dict)
 
@@ -142,22 +142,24 @@ def _plain(env: Mapping[str, str], config: PodConfig, runtime: Source) -> PodInp
     problems.extend(without_server_warnings(list(job_problems)))
     if job is None:
         raise PairunError(*problems.errors)
-    engine = merged(engine_layer("plain_pod.yaml", "a plain Pod"), command_layer(env))
+    pod = PodInput(
+        job=job,
+        role=job.roles[0],
+        problems=problems,
+        user_extension=_user_extension(config),
+        engine=merged(engine_layer("plain_pod.yaml", "a plain Pod"), command_layer(env)),
+    )
     if gang is None:
-        return _input(
-            config, job=job, role=job.roles[0], cluster=plain_cluster(job, env), engine=engine
-        )
+        return attrs.evolve(pod, cluster=plain_cluster(job, env))
     pods, name, index = gang
     uid, attempt = pods.key
-    pod = _input(
-        config, job=job, role=_own_role(job, name, placed=False), index=index, cluster=None,
-        engine=engine,
-    )  # fmt: skip
     variables = {
         "FC_TASKROLE_NAME": name, "FC_TASK_INDEX": str(index), "PAIRUN_BARRIER": "pods",
         "FC_FRAMEWORK_UID": uid, "FC_FRAMEWORK_ATTEMPT_ID": str(attempt),
     }  # fmt: skip
-    return attrs.evolve(pod, framework=gang_framework(job, env), variables=variables)
+    role = _own_role(job, name, placed=False)
+    framework = gang_framework(job, env)
+    return attrs.evolve(pod, role=role, index=index, framework=framework, variables=variables)
 
 
 def _of_framework(env: Mapping[str, str], config: PodConfig, *, placed: bool) -> PodInput:
@@ -173,10 +175,11 @@ def _of_framework(env: Mapping[str, str], config: PodConfig, *, placed: bool) ->
         raise PairunError(*problems.errors)
     saved = "the addresses that were saved"
     role = _own_role(job, env["FC_TASKROLE_NAME"], placed=placed)
-    return _input(
-        config,
+    return PodInput(
         job=job,
         role=role,
+        problems=problems,
+        user_extension=_user_extension(config),
         index=_own_index(env["FC_TASK_INDEX"], placed=placed),
         command=env.get("USER_CMD"),
         job_text=job.text,
@@ -219,31 +222,9 @@ def _from_cluster(env: Mapping[str, str]) -> dict[str, Any]:
 _CONTROLLER = "FrameworkController sets it in every container of a Framework's Pod"
 
 
-def _input(
-    config: PodConfig,
-    *,
-    job: Job,
-    role: Role,
-    cluster: Cluster | None,
-    engine: Node | None,
-    index: int = 0,
-    command: str | None = None,
-    job_text: str | None = None,
-) -> PodInput:
+def _user_extension(config: PodConfig) -> Any:
     extension = _mounted(config, "user-extension-secrets", "userExtensionSecrets.yaml")
-    return PodInput(
-        job=job,
-        role=role,
-        index=index,
-        user_extension=extension.plain() if extension else None,
-        command=command,
-        cluster=cluster,
-        engine=engine,
-        init_plugins=None,
-        exit_spec=None,
-        job_text=job_text,
-        problems=config.problems,
-    )
+    return extension.plain() if extension else None
 
 
 def _framework_of(data: bytes, path: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairun.base.forwarding import NOTHING
 from pairun.base.grace import Grace
-from pairun.base.paths import DIAGNOSIS_FILE, EXIT_SPEC_FILE, log_dir, runtime_file
+from pairun.base.paths import EXIT_SPEC_FILE, log_dir, runtime_file
 from pairun.runtime.children import MemoryFile, own_command
 from pairun.runtime.exitmatching import NO_MATCH
 from pairun.runtime.supervisor import Supervisor
@@ -54,8 +54,6 @@ class Ending:
         self._grace = grace
         self._say = say
         self._log_folder = log_dir(door.root, env)
-        self._spec_file = runtime_file(door.root, EXIT_SPEC_FILE)
-        self._diagnosis_file = runtime_file(door.root, DIAGNOSIS_FILE)
         self.diagnosis: Mapping[str, Any] | None = None
         self.code_file = ""
         self._kills_before = oom_kills()
@@ -77,7 +75,8 @@ class Ending:
         self._of_command = of_command
         self.user_code = code if script_code is None else script_code
         self._own_code = code
-        replaced = of_command and not is_final and self._door.is_file(self._spec_file)
+        spec = runtime_file(self._door.root, EXIT_SPEC_FILE)
+        replaced = of_command and not is_final and self._door.is_file(spec)
         self._unmatched = NO_MATCH if replaced else code
         self._write_short(self._unmatched, self.user_code)
 
@@ -88,7 +87,6 @@ class Ending:
             script: path of the user's command; empty if it is not a script.
         """
         from pairun.runtime.exitsummary import Question
-        from pairun.runtime.termination import budget_of
 
         self._report_oom_kills()
         question = Question(
@@ -96,11 +94,8 @@ class Ending:
             user_code=self.user_code,
             own_code=self._own_code,
             unmatched_code=self._unmatched,
-            spec_file=self._spec_file,
-            log_folder=self._log_folder,
-            budget=budget_of(self._env),
             # A failed task has already reported its cause.
-            diagnosis_file=self._diagnosis_file if self._of_command else "",
+            of_command=self._of_command,
             facts={
                 "oom_kills": self._oom_kills(),
                 "stopped": self._grace.signal is not None,

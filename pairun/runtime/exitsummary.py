@@ -16,7 +16,13 @@ from typing import Any, NamedTuple
 from pairun.base.folder import open_regular
 from pairun.base.foreignjson import parse_record
 from pairun.base.gpureport import GpuReportElement, parse_gpu_report, uncorrectable_errors
-from pairun.base.paths import EXIT_SPEC_SCHEMA
+from pairun.base.paths import (
+    DIAGNOSIS_FILE,
+    EXIT_SPEC_FILE,
+    EXIT_SPEC_SCHEMA,
+    log_dir,
+    runtime_file,
+)
 from pairun.diagnose.brief import diagnosis_lines, exit_code_of, is_consequence, parse_table
 from pairun.diagnose.brief import why as diagnose_log
 from pairun.diagnose.circumstances import Circumstances
@@ -25,7 +31,14 @@ from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.table import Table
 from pairun.runtime.exitmatching import Evidence, Match, match, text_of
 from pairun.runtime.failedcommand import with_commands
-from pairun.runtime.termination import PLATFORM_LINES, USER_LINES, Summary, excerpt, message
+from pairun.runtime.termination import (
+    PLATFORM_LINES,
+    USER_LINES,
+    Summary,
+    budget_of,
+    excerpt,
+    message,
+)
 from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
 from pairun.volume.stopnote import read_stop_note
@@ -124,9 +137,7 @@ class Question(NamedTuple):
         user_code: the exit code of the failed part: the user's command, or a task before it.
         own_code: the container's exit code without an exit spec.
         unmatched_code: the same if no entry of the exit spec matches.
-        spec_file: path of the cluster's exit spec; the file may be missing.
-        budget: the largest termination message in bytes.
-        diagnosis_file: path of the diagnosis rules; the file may be missing.
+        of_command: whether the user's command failed: only its failure is diagnosed.
         facts: fields of `pairun.diagnose.circumstances.Circumstances`.
         secrets: the texts to mask.
         script: path of the script that failed; empty if something else failed.
@@ -136,10 +147,7 @@ class Question(NamedTuple):
     user_code: int
     own_code: int
     unmatched_code: int
-    spec_file: str
-    log_folder: str
-    budget: int
-    diagnosis_file: str
+    of_command: bool
     facts: Mapping[str, Any]
     secrets: Sequence[str] = ()
     script: str = ""
@@ -182,18 +190,17 @@ def answer_to(
     """
     door = Door(question.volume)
     vault.add(question.secrets)
-    spec, table = _read_spec(door, question.spec_file), _read_table(door, question.diagnosis_file)
+    log_folder = log_dir(door.root, env)
+    spec, table = _read_spec(door), _read_table(door) if question.of_command else None
     patterns = (pattern for entry in spec["specs"] for pattern in entry["patterns"])
     needs_gpus = table is not None or any("gpuInfo" in pattern for pattern in patterns)
     report = gpu_report(env) if needs_gpus else None
     gpus = report.all("gpu") if report is not None else None
     evidence = Evidence(
         question.user_code,
-        read_log(door, os.path.join(question.log_folder, "user-all")),
+        read_log(door, os.path.join(log_folder, "user-all")),
         # Without the lines of skipped tasks: the message has room for few lines.
-        _SKIPPED.sub(
-            b"", read_end(door, os.path.join(question.log_folder, "runtime.log"), MAX_LOG_BYTES)
-        ),
+        _SKIPPED.sub(b"", read_end(door, os.path.join(log_folder, "runtime.log"), MAX_LOG_BYTES)),
         double_ecc=any(uncorrectable_errors(gpu, "volatile") for gpu in gpus or ()),
     )
     # An unreadable spec overrides no exit code.
@@ -208,11 +215,11 @@ def answer_to(
         code = exit_code_of(diagnosis, table)
         code_file = table.code_files.get(diagnosis.klass, "")
         diagnosis = with_reason(diagnosis, door, first_failure)
-        diagnosis = with_history(diagnosis, door, question.log_folder, evidence.user_log)
+        diagnosis = with_history(diagnosis, door, log_folder, evidence.user_log)
         diagnosis = _masked(diagnosis, vault)
         lines = diagnosis_lines(diagnosis)
     matched = match(spec, evidence, unmatched if code is None else code)
-    text = message(summarise(matched, evidence, diagnosis), question.budget, vault.text)
+    text = message(summarise(matched, evidence, diagnosis), budget_of(env), vault.text)
     data = diagnosis.data() if diagnosis else None
     is_own = code is not None and matched.code == code
     file = code_file if is_own else ""
@@ -268,10 +275,10 @@ def _free(path: str) -> int | None:
     return status.f_bavail * status.f_frsize if status.f_blocks else None
 
 
-def _read_table(door: Door, path: str) -> Table | None:
-    """The rules that init wrote; None if there are none or the path is empty."""
+def _read_table(door: Door) -> Table | None:
+    """The rules that init wrote; None if there are none."""
     try:
-        return parse_table(door.read(path)) if path else None
+        return parse_table(door.read(runtime_file(door.root, DIAGNOSIS_FILE)))
     except OSError:
         return None
 
@@ -284,10 +291,10 @@ def _end_of(path: str, size: int) -> bytes:
     return b""
 
 
-def _read_spec(door: Door, path: str) -> Mapping[str, Any]:
+def _read_spec(door: Door) -> Mapping[str, Any]:
     """The cluster's exit spec; empty if there is no usable one."""
     try:
-        spec = parse_record(door.read(path))
+        spec = parse_record(door.read(runtime_file(door.root, EXIT_SPEC_FILE)))
     except OSError:
         return NO_SPEC
     return spec if spec is not None and spec.get("schema") == EXIT_SPEC_SCHEMA else NO_SPEC

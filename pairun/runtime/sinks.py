@@ -10,7 +10,6 @@ import select
 import threading
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from pairun.volume.logfile import Data, LogFile
 
@@ -22,19 +21,6 @@ LONGEST_S = 5.0
 """Seconds after which an incomplete line is always written: progress bars have no newlines."""
 
 
-class Sink(Protocol):
-    """Takes the bytes of one stream."""
-
-    def take(self, data: Data) -> None:
-        """Write these bytes, or keep a copy: the caller reuses the buffer."""
-
-    def due_s(self) -> float | None:
-        """Seconds until `flush` is due, or None."""
-
-    def flush(self) -> None:
-        """Write the bytes that it holds."""
-
-
 class Raw:
     """Writes the bytes of one stream unchanged to a separate file."""
 
@@ -42,7 +28,7 @@ class Raw:
         self._file = file
 
     def take(self, data: Data) -> None:
-        """Write the bytes; see `Sink`."""
+        """Write these bytes, or keep a copy: the caller reuses the buffer."""
         self._file.write(data)
 
     def due_s(self) -> float | None:
@@ -101,7 +87,7 @@ class Lines:
         self._shared.write(self, *pieces)
 
     def take(self, data: Data) -> None:
-        """Write whole lines; see `Sink`."""
+        """Write whole lines, and keep a copy of the rest."""
         whole = _last_newline(data) + 1
         if whole:
             self.write(self._held, data[:whole])
@@ -128,6 +114,10 @@ class Lines:
         if self._held:
             self.write(self._held)
             self._held.clear()
+
+
+Sink = Raw | Lines
+"""Takes the bytes of one stream."""
 
 
 class StampedLines(Lines):

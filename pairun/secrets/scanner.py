@@ -9,7 +9,7 @@ from __future__ import annotations
 import array
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Protocol
 
 from pairun.base.escapes import ESCAPE
@@ -91,8 +91,6 @@ class PythonScanner:
             start = form[:_START] if len(form) >= _START else b""
             self._by_start.setdefault(start, []).append(form)
         self._firsts = {form[:1] for form in forms}
-        self._inner = {form[at : at + 2] for form in forms for at in range(len(form) - 1)}
-        self._open = {form[at : at + 1] for form in forms for at in range(len(form) - 1)}
         self._pairs = {form[at : at + 2] for form in forms for at in range(len(form) - 2)}
 
     def spans(self, data: Data, final: bool, /) -> tuple[list[Span], int]:
@@ -113,28 +111,15 @@ class PythonScanner:
         ):
             return None
         rest, seams, position, removed = [], [], 0, 0
-        for start, end in self._crossed(line_before + data, len(line_before)):
+        for seam in _SEAM.finditer(line_before + data, len(line_before)):
+            start, end = seam.start() - len(line_before), seam.end() - len(line_before)
             rest.append(data[position:start])
             seams += [start - removed, end - start]
             removed += end - start
             position = end
-        return (
-            (b"".join((*rest, data[position:])), array.array("q", seams).tobytes())
-            if seams
-            else None
-        )
-
-    def _crossed(self, data: bytes, begin: int) -> Iterator[Span]:
-        """The seams after ``begin``, in rows, between two bytes that also adjoin in a form."""
-        row: list[Span] = []
-        for seam in [*(m.span() for m in _SEAM.finditer(data, begin)), (-1, -1)]:
-            if row and seam[0] != row[-1][1]:
-                start, end = row[0][0], row[-1][1]
-                sides = data[start - 1 : start] + data[end : end + 1] if start > begin else b""
-                if sides in (self._inner if end < len(data) else self._open):
-                    yield from ((a - begin, b - begin) for a, b in row)
-                row = []
-            row.append(seam)
+        if not seams:
+            return None
+        return b"".join((*rest, data[position:])), array.array("q", seams).tobytes()
 
     def _matches(self, data: bytes) -> list[Span]:
         """The position of every match of every form."""
