@@ -48,7 +48,7 @@ def _stamp(now: float) -> str:
 
 
 class Logs:
-    """All logs of one runtime phase.
+    """All logs of one runtime phase; opens ``runtime.log`` and makes the command's logs.
 
     Args:
         folder: the Pod's log directory, which init has made.
@@ -67,25 +67,14 @@ class Logs:
         self._pumps: list[Pump] = []
         self._tasks: list[Pump] = []
         self._user: list[Pump] = []
-        self._user_files: dict[str, RotatedLog | None] = {}
         self._runtime: Shared | None = None
-        self._early: list[bytes] | None = []
-        self._limit = LOG_BYTES
-        self._size = size
-
-    def open(self) -> None:
-        """Open ``runtime.log``, write the lines collected so far, and make the command's logs."""
-        if self._size:
-            self._limit = parse_size(self._size) or LOG_BYTES
-        file = LogFile(self._door, os.path.join(self._folder, "runtime.log"), self._complain)
+        self._limit = parse_size(size or "") or LOG_BYTES
+        file = LogFile(door, os.path.join(folder, "runtime.log"), self._complain)
         if self._can(file):
             self._runtime = Shared(file, self._limit)
             self._files.append(file)
-            for line in self._early or ():
-                self._runtime.add(line)
-        self._early = None
-        if self._size and parse_size(self._size) is None:
-            self.say(f"{VARIABLE}={self._size!r} is not a size like 256Mi; using {LOG_BYTES} bytes")
+        if size and parse_size(size) is None:
+            self.say(f"{VARIABLE}={size!r} is not a size like 256Mi; using {LOG_BYTES} bytes")
         # Before any task: log managers list the logs of a command that never started, too.
         self._user_files = {name: self._rotated(name) for name in USER_LOGS}
 
@@ -125,11 +114,8 @@ class Logs:
 
     def note(self, text: str) -> None:
         """Write a line only to ``runtime.log``."""
-        line = self._line(dated(text, time.time()))
         if self._runtime is not None:
-            self._runtime.add(line)
-        elif self._early is not None:
-            self._early.append(line)
+            self._runtime.add(self._line(dated(text, time.time())))
 
     def _line(self, text: str) -> bytes:
         try:

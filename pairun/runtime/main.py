@@ -146,7 +146,6 @@ class RuntimePhase:
     def run(self) -> int:
         """Run tasks, command and exit handlers; returns the exit code."""
         adopt_orphans()
-        self._logs.open()
         self.env[LOG_PIPE] = self._logs.open_pipe(os.path.join(self._pai_dir, "run", "runtime_log"))
         if restarts := count_restart(self._door):
             self.env[_RESTARTS] = str(restarts)

@@ -119,23 +119,16 @@ class Pump:
 
     def mark(self) -> int:
         """How many bytes the process has printed so far, including those still in the pipe."""
-        if not self._lock.acquire(timeout=_BRIEF_LOCK_S):
-            return self._read_bytes + PIPE_BYTES
-        try:
-            return self._read_bytes + self._unread()
-        finally:
-            self._lock.release()
+        with self._locked(_BRIEF_LOCK_S) as locked:
+            return self._read_bytes + (self._unread() if locked else PIPE_BYTES)
 
     def is_done(self, mark: int) -> bool:
         """Whether the bytes up to a mark are copied; also the rest if every writer is gone."""
         if self.ended.is_set():
             return True
-        if self._copied_bytes < mark or not self._lock.acquire(timeout=_BRIEF_LOCK_S):
-            return False
-        try:
-            return not self._over and not self._is_hung_up()
-        finally:
-            self._lock.release()
+        with self._locked(_BRIEF_LOCK_S) as locked:
+            is_copied = locked and self._copied_bytes >= mark
+            return is_copied and not self._over and not self._is_hung_up()
 
     @property
     def stream_name(self) -> str:
@@ -154,38 +147,41 @@ class Pump:
 
     def flush(self) -> None:
         """Write the lines that the sinks hold, complete or not."""
-        if self._lock.acquire(timeout=_LOCK_S):
-            try:
-                for sink in self._sinks:
-                    sink.flush()
-            finally:
-                self._lock.release()
+        with self._locked() as locked:
+            for sink in self._sinks if locked else ():
+                sink.flush()
 
     def skip(self) -> None:
         """Copy what is in the pipe to the files alone: the thread waits for a stalled reader."""
-        if self._lock.acquire(timeout=_LOCK_S):
-            try:
+        with self._locked() as locked:
+            if locked and not self._over:
                 self._skip()
-            finally:
-                self._lock.release()
 
     def take_over(self) -> None:
         """Copy the rest of the pipe to the files, and abandon the container's stream.
 
         For the end, if the thread waits for a stalled reader.
         """
-        if not self._lock.acquire(timeout=_LOCK_S):
-            self.ended.set()
-            return
         try:
-            if not self._over:
-                self._skip()
-                self._stream.lost += len(self._finish_files())
-                self._over = True
-            self._stream.lost += self._stream.left
+            with self._locked() as locked:
+                if locked and not self._over:
+                    self._skip()
+                    self._stream.lost += len(self._finish_files())
+                    self._over = True
+                if locked:
+                    self._stream.lost += self._stream.left
         finally:
-            self._lock.release()
             self.ended.set()
+
+    @contextlib.contextmanager
+    def _locked(self, timeout_s: float = _LOCK_S) -> Iterator[bool]:
+        """Hold the lock, if the thread releases it in time; yields whether it did."""
+        locked = self._lock.acquire(timeout=timeout_s)
+        try:
+            yield locked
+        finally:
+            if locked:
+                self._lock.release()
 
     def _skip(self) -> None:
         # The thread may still be writing from its buffer.
