@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from io import FileIO
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pairun.base.fields import BadField, decode
 from pairun.base.foreignjson import MAX_BYTES, parse_json, parse_record
-from pairun.base.forwarding import CATCHABLE
+from pairun.base.forwarding import CATCHABLE, Forwarding
 from pairun.base.paths import KEY_FILE, PLACE_FILE
 from pairun.base.system import BUNDLED
+from pairun.runtime.supervisor import Supervisor
 from pairun.volume.door import Door
 
 T = TypeVar("T")
@@ -70,49 +72,52 @@ class HandlersEnd(NamedTuple):
     secrets: tuple[str, ...] = ()
 
 
-class MemoryFile:
-    """A memory file that a child inherits; leaving the ``with`` block closes our descriptor.
+def ask(
+    supervisor: Supervisor,
+    kind: type[T],
+    args: Sequence[str],
+    env: Mapping[str, str],
+    question: Mapping[str, Any],
+    *,
+    limit_s: Callable[[], float | None],
+    forwarding: Forwarding,
+    held: Iterable[int] = (),
+    streams: tuple[int, int] | None = None,
+) -> tuple[int, T | None]:
+    """Start pairun as a child, and wait for its answer.
 
     Args:
-        content: what the child reads; None if the child writes.
+        kind: the record that the child writes to ``--state-out``.
+        args: its arguments.
+        question: what it reads from ``--state-in``.
+        limit_s: as for `Supervisor.wait`, like ``forwarding``; the rest as for `Supervisor.start`.
+
+    Returns:
+        Its exit code and its answer; None if it wrote no such record.
 
     Raises:
-        OSError: file descriptors or memory ran out.
+        OSError: it cannot be started: file descriptors, processes or memory ran out.
     """
-
-    def __init__(self, content: Mapping[str, Any] | None = None) -> None:
-        self.fd = os.memfd_create("pairun")
+    with _memory_file(b"") as answer:
+        with _memory_file(json.dumps(question).encode()) as asked:
+            files = ("--state-in", str(asked.fileno()), "--state-out", str(answer.fileno()))
+            child = supervisor.start(own_command(*args, *files), env, held=held, streams=streams)
+        status = supervisor.wait(child, limit_s, forwarding=forwarding)
+        # `pread` allocates what it is asked for.
+        size = min(os.fstat(answer.fileno()).st_size, MAX_BYTES)
         try:
-            os.set_inheritable(self.fd, True)
-            if content is not None:
-                with open(self.fd, "w", encoding="utf-8", closefd=False) as f:
-                    json.dump(content, f)
-                os.lseek(self.fd, 0, os.SEEK_SET)
-        except BaseException:
-            self.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def read(self, kind: type[T]) -> T | None:
-        """Read the record that the child wrote, and close the file; None if it wrote no such record."""
-        try:
-            os.lseek(self.fd, 0, os.SEEK_SET)
-            with open(self.fd, "rb", closefd=False) as f:
-                # `read` allocates what it is asked for.
-                return decode(kind, parse_json(f.read(min(os.fstat(self.fd).st_size, MAX_BYTES))))
+            return status, decode(kind, parse_json(os.pread(answer.fileno(), size, 0)))
         except (ValueError, BadField):
-            return None
-        finally:
-            self.close()
+            return status, None
 
-    def close(self) -> None:
-        """Close our descriptor of the file."""
-        os.close(self.fd)
+
+def _memory_file(content: bytes) -> FileIO:
+    """A memory file that children inherit, with this content."""
+    file = FileIO(os.memfd_create("pairun"), "r+")
+    os.set_inheritable(file.fileno(), True)
+    file.write(content)
+    file.seek(0)
+    return file
 
 
 _MAX_PLACE_BYTES = 1024 * 1024

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pairun.base.forwarding import NOTHING
 from pairun.base.grace import Grace
 from pairun.base.paths import EXIT_SPEC_FILE, log_dir, runtime_file
-from pairun.runtime.children import MemoryFile, own_command
+from pairun.runtime.children import ask
 from pairun.runtime.exitmatching import NO_MATCH
 from pairun.runtime.supervisor import Supervisor
 from pairun.secrets.vault import Vault
@@ -129,15 +129,13 @@ class Ending:
             return own_s if grace_s is None else min(own_s, grace_s)
 
         try:
-            answer = MemoryFile()
-            with MemoryFile(question._asdict()) as asked:
-                letters = ("--state-in", str(asked.fd), "--state-out", str(answer.fd))
-                child = self._supervisor.start(own_command("summary", *letters), self._env)
+            status, summary = ask(
+                self._supervisor, Answer, ("summary",), self._env, question._asdict(),
+                limit_s=left_s, forwarding=NOTHING,
+            )  # fmt: skip
         except OSError as e:
             self._say(f"the exit summary could not be started: {e.strerror}")
             return None
-        status = self._supervisor.wait(child, left_s, forwarding=NOTHING)
-        summary = answer.read(Answer)
         if summary is None:
             self._say(f"the exit summary exited with {status}; using the short one")
         return summary

@@ -19,7 +19,7 @@ from pairun.base.paths import PROGRAMS, STARTS_FILE, journal_file, log_dir, runt
 from pairun.base.processes import adopt_orphans, limit_cores, sparing
 from pairun.base.signals import STOP_SIGNALS
 from pairun.errors import PairunError, render
-from pairun.runtime.children import HandlersEnd, MemoryFile, State, own_command, serve_peers
+from pairun.runtime.children import HandlersEnd, State, ask, serve_peers
 from pairun.runtime.ending import Ending
 from pairun.runtime.logs import LOG_PIPE, Logs
 from pairun.runtime.programs import (
@@ -257,19 +257,16 @@ class RuntimePhase:
             self._record("phase_begin", phase="runtime", pairun=pairun.__version__, tasks=1)
             return State("success", 0)
         try:
-            answer = MemoryFile()
-            argv = own_command(
-                "tasks", self._pai_dir, "--part", "tasks", "--state-out", str(answer.fd)
-            )
-            streams = self._logs.task_streams()
-            child = self._supervisor.start(argv, self.env, held=STOP_SIGNALS, streams=streams)
+            status, state = ask(
+                self._supervisor, State, ("tasks", self._pai_dir, "--part", "tasks"), self.env, {},
+                limit_s=self._grace.for_command_s, forwarding=TO_TASKS,
+                held=STOP_SIGNALS, streams=self._logs.task_streams(),
+            )  # fmt: skip
         except OSError as e:
             problem = too_low_limit("the process of the tasks cannot be started", e)
             self._logs.say(problem.message, render(problem) + "\n")
             return State("failure", INTERNAL, problem.message)
-        status = self._supervisor.wait(child, self._grace.for_command_s, forwarding=TO_TASKS)
         self._logs.settle()
-        state = answer.read(State)
         if status != 0:
             result = "" if state is not None else " without a result"
             self.say(f"the process of the tasks exited with {status}{result}")
@@ -396,19 +393,14 @@ class RuntimePhase:
             "asked_at": time.monotonic(), "state": state._asdict(),
         }  # fmt: skip
         try:
-            answer = MemoryFile()
-            with MemoryFile(asked) as question:
-                argv = own_command(
-                    "tasks", self._pai_dir, "--part", "handlers",
-                    "--state-in", str(question.fd), "--state-out", str(answer.fd),
-                )  # fmt: skip
-                streams = self._logs.task_streams()
-                child = self._supervisor.start(argv, self.env, held=STOP_SIGNALS, streams=streams)
+            status, after = ask(
+                self._supervisor, HandlersEnd, ("tasks", self._pai_dir, "--part", "handlers"),
+                self.env, asked, limit_s=self._grace.for_handlers_s, forwarding=TO_HANDLERS,
+                held=STOP_SIGNALS, streams=self._logs.task_streams(),
+            )  # fmt: skip
         except OSError as e:
             self.say(f"the exit handlers could not be started: {e.strerror}")
             return HandlersEnd(failed=True)
-        status = self._supervisor.wait(child, self._grace.for_handlers_s, forwarding=TO_HANDLERS)
-        after = answer.read(HandlersEnd)
         if after is None:
             self.say(f"the process of the exit handlers exited with {status} without a result")
             return HandlersEnd(failed=True)

@@ -26,9 +26,11 @@ from tests.doors import DoorWatch
 HERE = pathlib.Path(__file__).parent
 DRIVER = f"""
 import os, sys
-import pairun.runtime.main as m
+import pairun.runtime.children as c, pairun.runtime.main as m
+c.own_command = lambda *args, own=c.own_command: (
+    [sys.executable, {str(HERE / "fake_tasks.py")!r}, *args] if args[0] == "tasks" else own(*args)
+)
 exec(os.environ.pop("TEST_PATCH", ""))
-m.own_command = lambda *args: [sys.executable, {str(HERE / "fake_tasks.py")!r}, *args]
 sys.exit(m.main(sys.argv[1], m.Vault()))
 """
 NAMESPACE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]

@@ -25,7 +25,7 @@ signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, signal.SIGINT, signa
 
 with open(os.path.join(args.pai_dir, "fake.json"), encoding="utf-8") as f:
     wanted = json.load(f)
-if args.state_in is not None:
+if args.part == "handlers":
     with open(args.state_in, encoding="utf-8") as f:
         print(f"{args.part} asked", json.dumps(json.load(f), sort_keys=True), flush=True)
 print(f"{args.part} ran", flush=True)

@@ -13,9 +13,9 @@ from tests.pid1.conftest import HERE, WAIT_S, Volume
 
 PROGRAM = f"""
 import atexit, json, os, sys
-import pairun.runtime.main as phase
+import pairun.runtime.children as children
 from pairun.cli.main import main
-phase.own_command = lambda *args: (
+children.own_command = lambda *args: (
     [sys.executable, {str(HERE / "fake_tasks.py")!r}, *args] if args[0] == "tasks"
     else [sys.executable, "-P", "-m", "pairun", *args]
 )

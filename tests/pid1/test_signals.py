@@ -123,7 +123,7 @@ def test_unusable_grace_is_said_and_survived(volume: Any, start: Any) -> None:
     volume.command("exit 4")
     running = start(PAIRUN_GRACE="soon")
     assert running.end() == 4
-    assert "PAIRUN_GRACE" in running.got("[pairun]")[0]
+    assert running.got("[pairun] PAIRUN_GRACE='soon'")
 
 
 # --- forwarding ---

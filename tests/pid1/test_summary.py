@@ -168,7 +168,7 @@ def test_a_log_that_is_a_fifo_costs_nothing(volume: Any, start: Any, summary: Su
 def test_a_summary_that_hangs_is_stopped(volume: Any, start: Any, summary: Summary) -> None:
     """The process of the summary has a deadline; without it the short message stands."""
     volume.command("exit 9")
-    hangs = "import pairun.runtime.ending as e; e.own_command = lambda *_: ['/bin/sleep', '600']"
+    hangs = "import pairun.runtime.children as c; c.own_command = lambda *_: ['/bin/sleep', '600']"
     running = start(**summary.env, TEST_PATCH=hangs)
     assert running.end() == 9
     assert summary.said["exitCode"] == 9

@@ -78,8 +78,8 @@ def test_summary(volume: Any, start: Any, name: str) -> None:
     folder.mkdir(parents=True)
     volume.command("exit 5")
     patch = (
-        "import pairun.runtime.ending as e, sys\n"
-        f"e.own_command = lambda *a: [sys.executable, '-c', 'import os; os.kill(os.getpid(), "
+        "import pairun.runtime.children as c, pairun.runtime.ending as e, sys\n"
+        f"c.own_command = lambda *a: [sys.executable, '-c', 'import os; os.kill(os.getpid(), "
         f"{int(signal.Signals['SIG' + name])})']\n"
         "e.SUMMARY_S = 1.0"
     )
