@@ -222,14 +222,18 @@ MOST_KNOWN = 100
 """Later known words are not compared: a job may have thousands of names, and as many mistakes."""
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word closest to ``word``, if one is close enough, of the first `MOST_KNOWN`."""
+def nearest(word: str, known: Iterable[str], closeness: float = 0.65) -> str | None:
+    """The known word closest to ``word``, if one is close enough, of the first `MOST_KNOWN`.
+
+    Args:
+        closeness: how similar the words must be, from 0 to 1.
+    """
     from difflib import get_close_matches  # PID 1 does not need it
 
     folded = {k.lower().replace("-", "_"): k for k in islice(known, MOST_KNOWN)}
     # camelCase is the most frequent mistake of users who come from job files
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word).lower().replace("-", "_")
-    return next((folded[near] for near in get_close_matches(plain, folded, 1, 0.65)), None)
+    return next((folded[near] for near in get_close_matches(plain, folded, 1, closeness)), None)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:

@@ -140,13 +140,14 @@ def test_the_page_on_architecture_shows_every_room_in_this_order() -> None:
 
 def test_late_values_need_nothing_but_the_floor_and_jinja() -> None:
     """The user's container resolves expressions without YAML, schemas or the job protocol."""
-    files = ("template", "views", "jinjacode", "sandbox")
+    expressions = (f"expressions/{name}" for name in ("template", "views", "jinjacode", "sandbox"))
+    files = (*expressions, "document/textplaces")
     found = {
         n
         for file in files
-        for n in imports(PACKAGE / f"playbook/expressions/{file}.py")
+        for n in imports(PACKAGE / f"playbook/{file}.py")
         if n.partition(".")[0] not in STANDARD
-        and not n.startswith(tuple(f"pairun.playbook.expressions.{f}" for f in files))
+        and not n.startswith(tuple(f"pairun.playbook.{f.replace('/', '.')}" for f in files))
     }
     ours = {n.split(".")[1] for n in found if n.startswith("pairun.")}
     assert ours <= set(ORDER[: ORDER.index("playbook")])

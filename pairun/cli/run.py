@@ -180,8 +180,7 @@ def _role(job: Job, name: str, problems: Problems) -> Role | None:
 
 def _with_instances(role: Role, instances: int) -> Role:
     """A role with another number of instances; a limit equal to the old number changes with it."""
-    return attrs.evolve(
-        role,
+    return role._replace(
         instances=instances,
         min_failed=min(role.min_failed, instances),
         min_succeeded=instances

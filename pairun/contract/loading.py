@@ -12,8 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, ModuleType
-
-import attrs
+from typing import NamedTuple
 
 from pairun.base.folder import Folder
 from pairun.base.machine import MACHINE
@@ -25,8 +24,7 @@ from pairun.errors import PairunError, Place, Problem
 from pairun.module import CheckModule, Module, StateModule
 
 
-@attrs.frozen(kw_only=True)
-class ModuleFile:
+class ModuleFile(NamedTuple):
     """The location and digest of a module's source.
 
     Attributes:

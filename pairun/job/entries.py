@@ -7,6 +7,7 @@ from pairun.job.model import RUNTIME_PLUGIN, PluginEntry, Prerequisite
 from pairun.plan import FailurePolicy
 from pairun.playbook.document.reading import Node, elements, text
 from pairun.playbook.document.scalars import js_text
+from pairun.playbook.specs import EVENTS
 
 _PLUGIN_KEYS = ("plugin", "parameters", "taskroles", "failurePolicy", "hook")
 _HOOKS = ("preTaskStarts", "postTaskSucceeds")
@@ -176,8 +177,7 @@ def _failure_policy(node: Node, problems: Problems) -> FailurePolicy:
     return "ignore" if word == "ignore" else "fail"
 
 
-EVENTS = ("taskStarts", "taskSucceeds", "taskFails", "containerStart", "containerExit")
-"""The events of the job protocol, and those of its extension proposal."""
+_EVENTS = [event for events in EVENTS.values() for event in events]
 
 
 def check_callbacks(parameters: Node, problems: Problems) -> None:
@@ -210,9 +210,9 @@ def _check(callback: Node, problems: Problems) -> None:
     event, commands = callback.get("event"), callback.get("commands")
     if event is not None and not isinstance(event.value, str):
         problems.error("PR503", "a callback's event must be text", event.place)
-    elif event is not None and event.value not in EVENTS:
+    elif event is not None and event.value not in _EVENTS:
         message = f"nothing raises the event '{event.value}', so its commands never run"
-        problems.warning("PR907", message, event.place, did_you_mean(event.value, EVENTS))
+        problems.warning("PR907", message, event.place, did_you_mean(event.value, _EVENTS))
     if commands is not None:
         _check_commands(commands, problems)
 

@@ -95,8 +95,7 @@ class Resources(NamedTuple):
     ports: Mapping[str, int]
 
 
-@attrs.frozen(kw_only=True)
-class Role:
+class Role(NamedTuple):
     """A group of equal tasks.
 
     Attributes:

@@ -42,7 +42,7 @@ class Script:
         node, start = self.lines[min(line, len(self.lines) - 1)]
         end = str(node.value).find("\n", start)
         length = (len(str(node.value)) if end < 0 else end) - start
-        return place_in(node, start + min(column, length))
+        return place_in(node.place, node.value, start + min(column, length))
 
     def offset(self, line: int, column: int) -> int:
         """The offset of a line and a column, both counted from 1."""

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from pairun.base.foreignjson import parse_json
 from pairun.base.paths import DEFAULT_PAI_DIR, GANG_FILE, runtime_file
 from pairun.errors import PairunError, Place, Source
-from pairun.kube.gang import VARIABLE, read_gang
 from pairun.playbook.document.reading import Node, decode, load_bytes, node_of, read_text
 
 BARRIER = "PAIRUN_BARRIER"
@@ -80,6 +79,8 @@ def command_layer(env: Mapping[str, str], argv: Sequence[str] = ()) -> Node | No
 
 def _meeting_again(env: Mapping[str, str]) -> dict[str, Any]:
     """The task that runs the barrier again after the container restarts."""
+    from pairun.kube.gang import VARIABLE, read_gang  # only injected Pods need it
+
     variables = {n: v for n, v in env.items() if n.startswith(VARIABLE) or n in _OBJECT}
     # A review does not know the Pod's labels.
     if all(variables.get(name) for name in _OBJECT) and (gang := of_gang(read_gang, env)):

@@ -6,10 +6,9 @@ import functools
 import os
 import re
 import shlex
-from difflib import get_close_matches
 from typing import Any
 
-from pairun.errors import Problems, Source
+from pairun.errors import Problems, Source, nearest
 from pairun.openpai.podconfig import read_setting
 from pairun.playbook.document.checking import Format, violations
 from pairun.playbook.document.reading import Node, node_of, read_file
@@ -142,7 +141,7 @@ def _warn_of_a_slip(command: Node, init_dir: str | None, problems: Problems) -> 
         return
     if init_dir is not None and os.path.isfile(os.path.join(init_dir, program)):
         return
-    for near in get_close_matches(_plain(program), _programs(), 1, 0.85):
+    if near := nearest(_plain(program), _programs(), 0.85):
         message = f"'{program}' is not one of OpenPAI's programs, so the shell searches for it"
         problems.warning("PR720", message, command.place, f"did you mean '{_spellings()[near]}'?")
 

@@ -71,7 +71,7 @@ class _Compiler:
         self._unusable = Problems()
         ids = frozenset(t.id for t in self._draft.tasks() if not t.disabled)
         results = Unknown("the results of tasks before it", ids)
-        self._scope = PhaseScope(phase, inputs, effective.policy, results, problems)
+        self._scope = PhaseScope(phase, inputs, effective.policy, results, problems, {})
 
     def plan(self) -> Plan:
         draft = self._draft

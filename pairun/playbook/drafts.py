@@ -11,7 +11,7 @@ import attrs
 from pairun.errors import Place, Problems
 from pairun.module import Phase
 from pairun.plan import USER_COMMAND, FailurePolicy
-from pairun.playbook.document.reading import Node
+from pairun.playbook.document.reading import Node, elements
 from pairun.playbook.keywords import keywords_of
 
 
@@ -62,8 +62,7 @@ class TaskDraft:
         return node.at(tuple(int(p) if p.isdigit() else p for p in rest)) if node else None
 
 
-@attrs.define(kw_only=True, eq=False)
-class GroupDraft:
+class GroupDraft(NamedTuple):
     """A parallel group."""
 
     name: str
@@ -195,6 +194,8 @@ class Setter(NamedTuple):
 _USER_EXTENSION = Setter(
     "unknown until run", "platform", "the mounted user extension", "user_extension"
 )
+COMMANDS = ("preCommands", "postCommands", "callbacks")
+"""The parameters that make ``plugin.commands``."""
 _NAME = re.compile(r"""(?<![\w.'"])(?:(parameters|expanded)(?:\.|\[['"]))?([A-Za-z_]\w*)""")
 
 
@@ -236,7 +237,10 @@ class Origins(NamedTuple):
         expressions = list(_expressions(node, bare=bare))
         seen = set()
         for expression in expressions:
-            for of, name in _NAME.findall(expression):
+            used = _NAME.findall(expression)
+            if "plugin.commands." in expression:
+                used += [("parameters", n) for n in COMMANDS if given and elements(given, n)]
+            for of, name in used:
                 if (of, name) in seen:
                     continue
                 seen.add((of, name))

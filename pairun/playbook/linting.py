@@ -287,7 +287,10 @@ def check_parameters(spec: Node, problems: Problems) -> None:
                     message = f"'{name}' is not one of the spec's parameters"
                     hint = did_you_mean(name, known) or "declare it under parameters.properties"
                     problems.warning(
-                        "PR930", message, place_in(text, _position(text.value, name)), hint
+                        "PR930",
+                        message,
+                        place_in(text.place, text.value, _position(text.value, name)),
+                        hint,
                     )
 
 

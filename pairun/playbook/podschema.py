@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
-import pathlib
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,7 +15,7 @@ from pairun.base.durations import DURATION_PATTERN, parse_seconds
 from pairun.base.sizes import QUANTITY, quantity
 from pairun.errors import Problem
 from pairun.playbook.document.checking import PLAYBOOK, Format, violations
-from pairun.playbook.document.reading import Node
+from pairun.playbook.document.reading import Node, load_bytes
 from pairun.playbook.keywords import EXPORT
 from pairun.playbook.podkeys import moved_keys
 
@@ -82,8 +82,8 @@ POD_SCHEMA = _mapping(
 @functools.cache
 def pod_definitions() -> dict[str, Any]:
     """The definitions that both schemas refer to."""
-    path = pathlib.Path(__file__).with_name("podschema.json")
-    definitions: dict[str, Any] = json.loads(path.read_bytes())
+    path = os.path.join(os.path.dirname(__file__), "podschema.json")
+    definitions: dict[str, Any] = json.loads(load_bytes(path))
     return definitions
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
-from pairun.errors import PairunError, Problems, did_you_mean
+from pairun.errors import PairunError, Problems, did_you_mean, nearest
 from pairun.module import Phase, Secret, reveal
 from pairun.plan import EXPAND, Late
 from pairun.playbook.content import Content
 from pairun.playbook.document.checking import KEYWORDS, Format, violations
-from pairun.playbook.document.reading import Node, elements
+from pairun.playbook.document.reading import Node, elements, text
 from pairun.playbook.drafts import Draft, PluginUse, TaskDraft, draft_task, free_id
 from pairun.playbook.expressions.template import Scope, condition
 from pairun.playbook.keywords import playbook_schema
@@ -20,6 +19,11 @@ from pairun.playbook.pluginfolders import FolderPlugins
 from pairun.playbook.policy import Policy
 
 PHASES: tuple[Phase, ...] = ("init", "runtime")
+EVENTS: Mapping[str, Mapping[str, str]] = {
+    "task": {"taskStarts": "preCommands", "taskSucceeds": "postCommands", "taskFails": ""},
+    "container": {"containerStart": "", "containerExit": ""},
+}
+"""The events of the job protocol and of its extension proposal, and an older parameter of each."""
 
 
 def spec_schema(modules: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,6 +102,8 @@ def add_plugins(
                 "id": use.base_id,
                 "suffix": f"_{uses_of[use.plugin]}" if uses_of[use.plugin] > 1 else "",
                 "failure_policy": use.failure_policy,
+                "required": use.failure_policy == "fail",
+                "commands": _commands(given),
                 **(folders.scope(use.plugin, number, content, written) if is_folder else {}),
             },
         }
@@ -123,6 +129,23 @@ def add_plugins(
                 task.id = free_id(use.base_id, taken)
                 steps = drafts[phase].steps
                 steps.insert(drafts[phase].end(), task)
+
+
+def _commands(given: Node) -> dict[str, dict[str, str | Secret]]:
+    """A plugin's commands as one text for each event; a group of events without any is empty."""
+    groups = {}
+    for group, events in EVENTS.items():
+        texts = {}
+        for event, older in events.items():
+            listed = list(elements(given, older))
+            for callback in elements(given, "callbacks"):
+                if text(callback, "event") == event:
+                    listed += elements(callback, "commands")
+            commands = [n.value for n in listed if isinstance(n.value, str | Secret)]
+            whole = "\n".join(map(reveal, commands))
+            texts[event] = Secret(whole) if Secret in map(type, commands) else whole
+        groups[group] = texts if any(map(reveal, texts.values())) else {}
+    return groups
 
 
 def _expanded(value: Any) -> Any:
@@ -193,7 +216,7 @@ def _unread(schema: Mapping[str, Any], use: PluginUse, problems: Problems) -> No
     # A prerequisite's parameters are its whole entry, which has keys for others, too.
     free = use.parameters.place == use.place
     for name, node in use.parameters.items():
-        if name not in known and (not free or get_close_matches(name, known, 1, 0.75)):
+        if name not in known and (not free or nearest(name, known, 0.75)):
             message = f"the plugin '{use.plugin}' has no parameter '{name}'"
             problems.warning("PR911", message, node.head, did_you_mean(name, known))
 

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import attrs
-
 from pairun.errors import PairunError, Place, Problems
 from pairun.module import Phase, Secret
 from pairun.plan import Late
@@ -41,8 +39,7 @@ class CompileInputs(NamedTuple):
     rewrite: tuple[str, str] | None = None
 
 
-@attrs.frozen
-class PhaseScope:
+class PhaseScope(NamedTuple):
     """What all expressions of one phase share.
 
     Attributes:
@@ -56,7 +53,7 @@ class PhaseScope:
     policy: Policy
     results: Unknown
     problems: Problems
-    vars: dict[str, Any] = attrs.field(factory=dict)
+    vars: dict[str, Any]
 
 
 class Broken(str):

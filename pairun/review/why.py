@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-
-import attrs
+from typing import NamedTuple
 
 from pairun.contract.arguments import Argument, arguments
 from pairun.errors import PairunError, Problem, did_you_mean, nearest
@@ -47,8 +46,7 @@ def settings_of(
     return [(setter_of(each), not refused.isdisjoint(places_of(each))) for each in history(node)]
 
 
-@attrs.frozen
-class Default:
+class Default(NamedTuple):
     """The default of a setting that no layer sets: its text, and where it is declared."""
 
     text: str

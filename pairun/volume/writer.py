@@ -249,7 +249,7 @@ class Volume:
             for file, data in copy.files.items():
                 self._door.make_folder(os.path.dirname(copy.place(file)))
                 self._door.write(copy.place(file), data)
-            out[name] = attrs.evolve(module, path=target)
+            out[name] = module._replace(path=target)
         return out
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from pairun.contract.kinds import Path
-from pairun.errors import Problem, Problems, did_you_mean
+from pairun.errors import Problem, Problems, did_you_mean, nearest
 from pairun.job.model import RUNTIME_PLUGIN, Prerequisite, fc_name
 from pairun.job.protocol import ROLE_KEYS, SCHEMA, home_of
 from pairun.kube.ports import MAX_PORTS
@@ -205,13 +204,12 @@ def check_extras(document: Node, problems: Problems) -> None:
     extras = document.get("extras")
     if extras is None:
         return
-    folded = {k.lower(): k for k in _KEYS}
     for key, child in extras.items():
         if key in _KEYS:
             continue
-        for close in get_close_matches(key.lower(), folded, 1, _CLOSE):
+        if close := nearest(key, _KEYS, _CLOSE):
             message = f"unknown key '{key}' in extras has no effect"
-            problems.warning("PR502", message, child.head, f"did you mean '{folded[close]}'?")
+            problems.warning("PR502", message, child.head, f"did you mean '{close}'?")
     storages = extras.get("storages")
     if storages is None or storages.value is None:
         return

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from pairun.errors import Place
-from pairun.playbook.document.reading import Node
 
 _SNIPPET = 24
 """How many characters to search for when a part of a folded or quoted text is located."""
 
 
-def place_in(node: Node, offset: int) -> Place:
+def place_in(place: Place, text: object, offset: int) -> Place:
     """The place of a character of a text; the text's own place if the lines do not show it.
 
     Args:
-        node: the node whose value is the text.
+        place: of the text.
+        text: the text; the place of any other value is the result.
         offset: the character's index in the value, from 0.
     """
-    text, place = node.value, node.place
     if not isinstance(text, str) or not 0 <= offset <= len(text):
         return place
     number = text.count("\n", 0, offset)
@@ -34,12 +33,12 @@ def place_in(node: Node, offset: int) -> Place:
         quote = 1 if header[:1] in ("'", '"') else 0
         if header[quote:].startswith(written[: column + 1]):
             return Place(place.source, place.line, place.column + quote + column)
-    return _searched(node, written, column, number)
+    return _searched(place, written, column, number)
 
 
-def _searched(node: Node, written: str, column: int, number: int) -> Place:
+def _searched(place: Place, written: str, column: int, number: int) -> Place:
     """The first place that matches the following text, in the lines that the value can span."""
-    place, snippet = node.place, written[column : column + _SNIPPET].split(" ", maxsplit=1)[0]
+    snippet = written[column : column + _SNIPPET].split(" ", maxsplit=1)[0]
     count = 2 * number + written.count(" ") + 3
     return (find_from(place, snippet, count) if snippet else None) or place
 

@@ -15,8 +15,9 @@ from jinja2.meta import find_undeclared_variables
 from jinja2.parser import Parser
 
 from pairun.errors import PairunError, Place
+from pairun.playbook.document.textplaces import place_in
 from pairun.playbook.expressions.sandbox import ENVIRONMENT
-from pairun.playbook.expressions.template import broken, inside
+from pairun.playbook.expressions.template import inside
 from pairun.playbook.expressions.views import GLOBALS, Prepared, UndefinedName, plain
 
 
@@ -52,7 +53,7 @@ def _syntax(text: str, place: Place | None) -> Iterator[None]:
         yield
     except TemplateSyntaxError as e:
         raise PairunError.of(
-            "PR302", f"not a valid expression: {e.message}", broken(place, text, e.lineno)
+            "PR302", f"not a valid expression: {e.message}", _broken(place, text, e.lineno)
         ) from e
     except UndefinedName as e:  # in a part that is constant, which Jinja evaluates at once
         raise PairunError.of("PR301", f"'{e.path}' is not defined", inside(place, text)) from e
@@ -62,6 +63,25 @@ def _syntax(text: str, place: Place | None) -> Iterator[None]:
         message = "statements ({% … %}) are not allowed in a job's layer"
         hint = "use an expression: {{a if b else c}}"
         raise PairunError.of("PR303", message, inside(place, text, "{%"), hint) from None
+
+
+def _broken(place: Place | None, text: str, number: int) -> Place | None:
+    """The place of the first expression that is invalid by itself, or of a statement in a line."""
+    if place is None:
+        return None
+    for part in re.finditer(r"\{\{.*?(?:\}\}|\Z)", text, re.DOTALL):
+        try:
+            ENVIRONMENT.compile(part[0])
+        except TemplateSyntaxError:
+            return place_in(place, text, part.start())
+        except UndefinedName:
+            continue
+    if place.source.line(place.line)[place.column - 1 :][:1] != "|":
+        return inside(place, text, "{%" if "{%" in text else "{{")
+    # A literal block keeps the lines of the text.
+    line = place.source.line(place.line + number)
+    at = line.find("{%") if "{%" in line else len(line) - len(line.lstrip())
+    return Place(place.source, place.line + number, at + 1)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -6,7 +6,7 @@
 - If an expression uses a secret, the result is a secret.
 - The result of an expression is data: it is never rendered again.
 
-Jinja's immutable sandbox evaluates them. A dotted name, as in ``{{ a.b.c }}``, is looked up without
+Jinja's immutable sandbox evaluates them. Dotted names, as in ``{{ a.b.c }}``, are looked up without
 it, because its import takes longer than the review of a job. This file imports only low rooms: late
 values need it in the user's container, too.
 """
@@ -33,6 +33,7 @@ from pairun.playbook.expressions.views import (
     TooMuch,
     UndefinedName,
     Unknown,
+    joined,
     look_up,
     plain,
     work,
@@ -47,8 +48,7 @@ _Result = TypeVar("_Result")
 """For the late values of this process, together."""
 
 _DOTTED = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*"
-_LOOKUP = re.compile(r"\{\{ *(" + _DOTTED + r") *\}\}")
-_BARE_LOOKUP = re.compile(f"({_DOTTED})")
+_LOOKUP = r"\{\{ *(" + _DOTTED + r") *\}\}"
 
 MISSING = {"secrets": "secrets are a job's: only the layer of a job, extras.pairun, can use them"}
 """The hint for a name that some layers have and others do not."""
@@ -83,7 +83,7 @@ def render(text: str, place: Place | None, scope: Scope) -> Any:
     _check_length(text, place)
 
     def prepare() -> Prepared:
-        found = _looked_up(_LOOKUP, text, plain)
+        found = _looked_up(text)
         if found and found.names <= scope.names.keys():
             return found
         return _by_jinja(text, place, scope.statements)
@@ -100,7 +100,7 @@ def condition(text: str, place: Place | None, scope: Scope) -> bool | Late:
     _check_condition(text, place)
 
     def prepare() -> Prepared:
-        found = _looked_up(_BARE_LOOKUP, text, bool)
+        found = _looked_up_condition(text)
         if found and found.names <= scope.names.keys():
             return found
         return _condition_by_jinja(text, place)
@@ -123,7 +123,7 @@ def check_text(text: str, place: Place | None) -> frozenset[str]:
     _check_length(text, place)
 
     def prepared() -> Prepared:
-        return _looked_up(_LOOKUP, text, plain) or _by_jinja(text, place, statements=True)
+        return _looked_up(text) or _by_jinja(text, place, statements=True)
 
     return _bounded(prepared, text, place).names
 
@@ -133,7 +133,7 @@ def check_condition(text: str, place: Place | None) -> frozenset[str]:
     _check_condition(text, place)
 
     def prepared() -> Prepared:
-        return _looked_up(_BARE_LOOKUP, text, bool) or _condition_by_jinja(text, place)
+        return _looked_up_condition(text) or _condition_by_jinja(text, place)
 
     return _bounded(prepared, text, place).names
 
@@ -182,20 +182,6 @@ def inside(place: Place | None, text: str, needle: str = "{{") -> Place | None:
     return place
 
 
-def broken(place: Place | None, text: str, number: int) -> Place | None:
-    """The place of a syntax error; a literal block keeps the lines of the text."""
-    if place is None or place.source.line(place.line)[place.column - 1 :][:1] != "|":
-        tags = [tag for tag in ("{{", "{%") if tag in text]
-        return inside(place, text, min(tags, key=text.index, default="{{"))
-    line = place.source.line(place.line + number)
-    positions = [at for tag in ("{{", "{%") if (at := line.find(tag)) >= 0]
-    return Place(
-        place.source,
-        place.line + number,
-        min(positions, default=len(line) - len(line.lstrip())) + 1,
-    )
-
-
 # --- preparing ---------------------------------------------------------------------------------
 
 
@@ -212,20 +198,39 @@ def _check_condition(text: str, place: Place | None) -> None:
 
 
 @functools.lru_cache(maxsize=4096)
-def _looked_up(form: re.Pattern[str], text: str, result: Callable[[Any], Any]) -> Prepared | None:
-    """A text that is one dotted name; None if it is anything else."""
-    match = form.fullmatch(text)
-    if match is None:
+def _looked_up(text: str) -> Prepared | None:
+    """A text whose expressions are dotted names; None if it has any other, or statements."""
+    literals, names = (parts := re.split(_LOOKUP, text))[::2], parts[1::2]
+    # Jinja makes every end of a line a line feed.
+    if not names or any(is_template(each) or "\r" in each for each in literals):
         return None
-    first, *others = match[1].split(".")
+    first_names = frozenset(name.partition(".")[0] for name in names)
+    if literals == ["", ""]:
+        return Prepared(lambda given: plain(_value(names[0], given)), True, first_names)
 
-    def run(given: Mapping[str, Any]) -> Any:
-        value = given[first]
-        for name in others:
-            value = look_up(value, name, method=True)
-        return result(value)
+    def run(given: Mapping[str, Any]) -> str:
+        values = [*(_value(name, given) for name in names), ""]
+        return joined(part for pair in zip(literals, values, strict=True) for part in pair)
 
-    return Prepared(run, True, frozenset({first}))
+    return Prepared(run, False, first_names)
+
+
+@functools.lru_cache(maxsize=1024)
+def _looked_up_condition(text: str) -> Prepared | None:
+    """The truth of a dotted name; None if the text is anything else."""
+    if not re.fullmatch(_DOTTED, text):
+        return None
+    first = text.partition(".")[0]
+    return Prepared(lambda given: bool(_value(text, given)), True, frozenset({first}))
+
+
+def _value(name: str, given: Mapping[str, Any]) -> Any:
+    """The value of a dotted name, as an expression sees it."""
+    first, *others = name.split(".")
+    value = given[first]
+    for other in others:
+        value = look_up(value, other, method=True)
+    return value
 
 
 def _by_jinja(text: str, place: Place | None, statements: bool) -> Prepared:

@@ -34,7 +34,7 @@ def test_where_a_part_stands(text: str, line: int, column: int) -> None:
     node = read_text(Source("f.yaml", "job", text)).get("a")
     assert node is not None
     node = node.elements()[-1] if node.elements() else node
-    place = place_in(node, node.value.index("MARK"))
+    place = place_in(node.place, node.value, node.value.index("MARK"))
     assert (place.line, place.column) == (line, column)
 
 
@@ -42,8 +42,8 @@ def test_a_part_that_no_line_shows() -> None:
     """The text itself is the place of what an escape hides."""
     node = read_text(Source("f.yaml", "job", 'a: "\\x4dARK"')).get("a")
     assert node is not None
-    assert place_in(node, 0) == node.place
-    assert place_in(node, 99) == node.place
+    assert place_in(node.place, node.value, 0) == node.place
+    assert place_in(node.place, node.value, 99) == node.place
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cs"])), st.integers(-1, 50))
@@ -52,6 +52,6 @@ def test_any_text_has_a_place(text: str, offset: int) -> None:
     source = Source("f.json", "job", json.dumps({"a": text}))
     node = read_text(source).get("a")
     assert node is not None
-    place = place_in(node, offset)
+    place = place_in(node.place, node.value, offset)
     assert 1 <= place.line <= source.text.count("\n") + 1
     assert 1 <= place.column <= len(source.text) + 1

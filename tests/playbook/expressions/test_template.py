@@ -203,6 +203,26 @@ def test_an_undefined_name_has_a_caret_and_the_nearest_name() -> None:
     assert problem.hint == "did you mean 'text'?"
 
 
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("{{ n }} {{ n ! }} {{ n }}", 9),
+        ("{{ n }} {{ n | nofilter }}", 9),
+        ("{{ n }} {{ n", 9),
+        ("{{ n }} {% for %}", 9),
+        ("{{ n ! }} {{ n ! }}", 1),
+    ],
+)
+def test_the_caret_of_a_syntax_error_is_at_its_expression(text: str, column: int) -> None:
+    for written, line in ((text, 1), (f"|\n  {text}\n", 2)):
+        source = Source("f", "built-in", written)
+        with pytest.raises(PairunError) as e:
+            render(text, Place(source, 1, 1), scope())
+        (problem,) = e.value.problems
+        assert problem.id == "PR302"
+        assert str(problem.place) == f"f:{line}:{column + 2 * (line - 1)}"
+
+
 def test_the_caret_never_moves_to_a_neighbours_expression() -> None:
     """An error of a bare condition points at the condition, not at braces in the next line."""
     source = Source("f", "built-in", "when: n ==\ncmd: {argv: ['{{ n }}']}\n")
@@ -398,13 +418,16 @@ def test_the_limit_is_one_error_at_every_moment_of_an_evaluation() -> None:
     assert set(ids) == {"PR304"}
 
 
-def test_the_default_playbooks_need_no_jinja() -> None:
-    """The review of a job without expressions of its own does not import Jinja."""
+@pytest.mark.parametrize("name", ["hello.yaml", "two-roles.yaml"])
+def test_the_default_playbooks_need_no_jinja(name: str, tmp_path: Path) -> None:
+    """The review of a job without expressions of its own, but with callbacks, imports no Jinja."""
     code = (
         "import sys\nfrom pairun.cli.main import main\n"
         "assert main(['--dry-run', sys.argv[1]]) == 0\nassert 'jinja2' not in sys.modules\n"
     )
-    job = ROOT / "examples" / "hello.yaml"
+    job = tmp_path / name
+    lines = (ROOT / "examples" / name).read_text().splitlines(keepends=True)
+    job.write_text("".join(line for line in lines if "when:" not in line))
     subprocess.run([sys.executable, "-c", code, job], check=True, capture_output=True)
 
 
