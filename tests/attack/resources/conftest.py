@@ -1,4 +1,4 @@
-"""The runtime phase as a process, as the tests of PID 1 start it, with little of everything."""
+"""A small disk, and a secret that no output may hold."""
 
 from __future__ import annotations
 
@@ -11,10 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-from tests.pid1.conftest import driver, eventually, in_namespace, start, succeeded, volume
-
-__all__ = ["driver", "eventually", "in_namespace", "start", "succeeded", "volume"]
 
 SECRET = "hunter2-is-secret"
 

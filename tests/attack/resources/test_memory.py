@@ -41,38 +41,27 @@ def _in(group: pathlib.Path, driver: list[str], root: pathlib.Path) -> list[str]
     return ["sh", "-c", f'echo $$ >{group}/cgroup.procs && exec "$@"', "sh", *driver, str(root)]
 
 
-def test_of_the_command(
-    volume: Any, in_namespace: Any, driver: list[str], succeeded: Any, group: pathlib.Path
-) -> None:
-    """The command that the kernel kills ends with 137; exit handlers run, and the reason is given."""
-    volume.tasks(tasks=succeeded, handlers={"failed": False})
-    volume.args(argv=[sys.executable, "-c", EATER])
+@pytest.mark.parametrize(
+    ("part", "code", "says"),
+    [
+        ("command", 137, "[pairun] the command ended with 137 (SIGKILL)"),
+        ("tasks", 255, "[pairun] the process of the tasks exited with 247 without a result"),
+        ("handlers", 5, "[pairun] the process of the exit handlers exited with"),
+    ],
+)
+def test_what_the_kernel_kills(
+    volume: Any, in_namespace: Any, driver: list[str], succeeded: Any, group: pathlib.Path,
+    part: str, code: int, says: str,
+) -> None:  # fmt: skip
+    """It is named; tasks start no command, and handlers leave the command's exit code as it is."""
+    eat = {} if part == "command" else {part: f'exec {sys.executable} -c "{EATER}"'}
+    volume.tasks(tasks=succeeded, handlers={"failed": False}, run=eat)
+    if part == "command":
+        volume.args(argv=[sys.executable, "-c", EATER])
+    else:
+        volume.command("echo ran; exit 5")
     running = in_namespace(*_in(group, driver, volume.root))
-    assert running.end() == 137, running.lines
-    assert running.got("handlers ran")
-    assert running.got("[pairun] the command ended with 137 (SIGKILL)")
-
-
-def test_of_the_tasks(
-    volume: Any, in_namespace: Any, driver: list[str], succeeded: Any, group: pathlib.Path
-) -> None:
-    """Tasks whose process the kernel kills fail with its exit code; no command starts."""
-    eat = f'exec {sys.executable} -c "{EATER}"'
-    volume.tasks(tasks=succeeded, handlers={"failed": False}, run={"tasks": eat})
-    volume.command("echo ran")
-    running = in_namespace(*_in(group, driver, volume.root))
-    assert running.end() == 255, running.lines
-    assert running.got("[pairun] the process of the tasks exited with 247 without a result")
-    assert not running.got("ran")
-
-
-def test_of_the_handlers(
-    volume: Any, in_namespace: Any, driver: list[str], succeeded: Any, group: pathlib.Path
-) -> None:
-    """Exit handlers that the kernel kills leave the command's exit code as it is."""
-    eat = f'exec {sys.executable} -c "{EATER}"'
-    volume.tasks(tasks=succeeded, handlers={"failed": False}, run={"handlers": eat})
-    volume.command("exit 5")
-    running = in_namespace(*_in(group, driver, volume.root))
-    assert running.end() == 5, running.lines
-    assert running.got("[pairun] the process of the exit handlers exited with")
+    assert running.end() == code, running.lines
+    assert running.got(says)
+    assert part != "command" or running.got("handlers ran")
+    assert bool(running.got("ran")) is (part == "handlers")

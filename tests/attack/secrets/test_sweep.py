@@ -11,11 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.attack.secrets.watching import Watch
-from tests.cli.conftest import Shell, shell
+from tests.cli.conftest import Shell
 from tests.cli.test_secret_forms import OPEN
 from tests.webserver import Answer, Asked, WebServer
-
-__all__ = ["shell"]
 
 ROOT = Path(__file__).parents[3]
 MARK = "Zq7MarkerX9Kd-and-some-more"
