@@ -162,6 +162,16 @@
     });
   };
 
+  const rowOf = (lane, track, depth, state, classes = "") => {
+    track.style.setProperty("--rows", depth);
+    if (lane.bars.length) {
+      lane.bars[0].tabIndex = 0;
+      bars.push(lane.bars);
+    }
+    const name = make("div", { classes: `name${classes}` }, make("b", { text: lane.label }), make("span", { classes: "state", text: state }));
+    return make("div", { classes: "row" }, name, track);
+  };
+
   const drawLane = (past) => {
     const lane = { label: past.label, bars: [] };
     const track = make("div", { classes: "track", role: "group", "aria-label": `Tasks of ${past.label}` });
@@ -210,18 +220,12 @@
       }
       if (phase.handlers_for && phase.handlers_for !== "success") track.append(place(make("div", { classes: "mark" }), phase.handlers_begin));
     }
-    track.style.setProperty("--rows", depth);
     if (past.phases.some((phase) => phase.stops.length)) track.classList.add("stopped-by");
-    if (lane.bars.length) {
-      lane.bars[0].tabIndex = 0;
-      bars.push(lane.bars);
-    }
     const bad = past.outcome === "succeeded" ? "" : " bad";
-    const name = make("div", { classes: `name${bad}${data.count > 1 && past.label === data.first ? " first" : ""}` },
-      make("b", { text: past.label }), make("span", { classes: "state", text: past.state }));
+    const first = data.count > 1 && past.label === data.first ? " first" : "";
     const words = past.phases.flatMap((phase) => [phase.message, ...phase.tasks.flatMap((task) => [task.id, task.message])]);
     const text = [past.label, past.state, ...past.notes, ...words].join("\n").toLowerCase();
-    return { element: make("div", { classes: "row" }, name, track), role: past.role, outcome: past.outcome, text };
+    return { element: rowOf(lane, track, depth, past.state, bad + first), role: past.role, outcome: past.outcome, text };
   };
 
   const drawBands = (role) => {
@@ -241,13 +245,7 @@
         content: () => [spread(band)],
       }));
     });
-    track.style.setProperty("--rows", of.length);
-    if (lane.bars.length) {
-      lane.bars[0].tabIndex = 0;
-      bars.push(lane.bars);
-    }
-    const name = make("div", { classes: "name" }, make("b", { text: role }), make("span", { classes: "state", text: `${count} instances` }));
-    return make("div", { classes: "row" }, name, track);
+    return rowOf(lane, track, of.length, `${count} instances`);
   };
 
   const table = (label, head, rows) => make("div", { classes: "scroll", role: "region", "aria-label": label, tabindex: "0" }, make("table", {},
