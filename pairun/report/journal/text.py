@@ -7,7 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from pairun.base.durations import shown_duration
 from pairun.report.journal.blame import Cost, PhaseBlame, Slowest, blame, slowest
-from pairun.report.journal.history import AttemptPast, InstancePast, PhasePast, TaskPast, alike
+from pairun.report.journal.history import (
+    AttemptPast,
+    CommandPast,
+    InstancePast,
+    PhasePast,
+    TaskPast,
+    alike,
+)
 from pairun.report.journal.records import describe
 from pairun.report.journal.runoutcome import (
     FirstFailure,
@@ -68,32 +75,31 @@ class JournalText(Printer):
             others = sorted((i.label for i in group[1:]), key=lambda x: (len(x), x))
             more = f" and {len(others) - 8} more" if len(others) > 8 else ""
             self.wrapped(f"same result: {', '.join(others[:8])}{more}", "  ", "dim")
-        self._instance(first)
-
-    def _instance(self, instance: InstancePast) -> None:
-        for note in instance.notes:
+        for note in first.notes:
             self.wrapped(f"note: {note}", "  ", "yellow")
-        for phase in instance.phases:
+        for phase in first.phases:
             self._phase(phase)
-        places = [instance.journal] if instance.journal not in (None, "-") else []
-        if logs := ", ".join(describe(p) for p in [*instance.logs, *places]):
+        places = [first.journal] if first.journal not in (None, "-") else []
+        if logs := ", ".join(describe(p) for p in [*first.logs, *places]):
             self.line(f"  logs: {logs}")
 
     # --- one phase ---
 
     def _phase(self, phase: PhasePast) -> None:
-        code = "" if phase.exit_code is None else f", exit code {phase.exit_code}"
+        exit_code = "" if phase.exit_code is None else f", exit code {phase.exit_code}"
         outcome = self.style(describe(phase.outcome), _COLORS.get(phase.outcome, ""))
-        time = duration(phase.seconds, measured=phase.measured)
-        self.line(f"  {self.style(phase.title, 'bold')}: {outcome}{code}, {time}")
+        self.line(f"  {self.style(phase.title, 'bold')}: {outcome}{exit_code}, {duration(phase)}")
         if phase.message:
             self.wrapped(phase.message, "    ")
         tasks = [t for t in phase.tasks if not t.handler]
         handlers = [t for t in phase.tasks if t.handler]
         widths = _widths(phase.tasks)
         self._tasks(tasks, widths)
-        if phase.command is not None:
-            self._command(phase)
+        if (command := phase.command) is not None:
+            code = command.exit_code
+            ended = "no end is recorded" if code is None else f"exit code {code}"
+            line = f"    the user's command: {ended}, {duration(command)}"
+            self.line(line, "red" if code else "")
         if phase.diagnosis is not None:
             self._diagnosis(phase.diagnosis)
         if handlers:
@@ -102,25 +108,14 @@ class JournalText(Printer):
         if not (tasks or handlers or phase.command):
             self.line("    no task has begun", "dim")
 
-    def _command(self, phase: PhasePast) -> None:
-        command = phase.command
-        assert command is not None
-        code = command.exit_code
-        ended = "no end is recorded" if code is None else f"exit code {code}"
-        time = duration(command.seconds, measured=command.measured)
-        self.line(f"    the user's command: {ended}, {time}", "red" if code else "")
-
     def _diagnosis(self, diagnosis: Record) -> None:
-        confidence = diagnosis.get("confidence")
-        sure = f", {confidence:.0%}" if isinstance(confidence, int | float) else ""
+        confidence = diagnosis["confidence"]
+        sure = "" if confidence is None else f", {confidence:.0%}"
         fault = f", fault: {describe(diagnosis['fault'])}" if diagnosis.get("fault") else ""
         self.wrapped(f"why: {diagnosis['headline']} [{diagnosis['class']}{sure}{fault}]", "    ")
-        evidence = diagnosis.get("evidence")
-        first = evidence[0] if isinstance(evidence, list) and evidence else None
-        if isinstance(first, dict) and first.get("text"):
-            self.line(
-                f"        | {fit(describe(str(first['text'])), self.style.width - 10)}", "dim"
-            )
+        for first in (diagnosis["evidence"] or ())[:1]:
+            if text := describe(first.get("text") or ""):
+                self.line(f"        | {fit(text, self.style.width - 10)}", "dim")
         if diagnosis.get("advice"):
             self.wrapped(f"help: {diagnosis['advice']}", " " * 8)
 
@@ -196,9 +191,9 @@ def _led_by(
     return sorted(led, key=lambda group: group[0].label != label)
 
 
-def duration(seconds: float, *, measured: bool) -> str:
-    """A duration for people; ``about`` marks an estimate."""
-    return shown_duration(seconds) if measured else f"about {shown_duration(seconds)}"
+def duration(past: PhasePast | TaskPast | CommandPast | PhaseBlame) -> str:
+    """How long something took, for people; ``about`` marks an estimate."""
+    return "about " * (not past.measured) + shown_duration(past.seconds)
 
 
 def _is_notable(task: TaskPast) -> bool:
@@ -210,7 +205,7 @@ def _cells(task: TaskPast) -> tuple[str, str, str]:
     """Id, attempts and duration."""
     made = len(task.attempts)
     tried = f"{made} of {task.of}" if task.of is not None and task.of > 1 and made else str(made)
-    return describe(task.id), tried, duration(task.seconds, measured=task.measured)
+    return describe(task.id), tried, duration(task)
 
 
 def _widths(tasks: Iterable[TaskPast]) -> tuple[int, int, int]:
@@ -244,8 +239,7 @@ def print_blame(text: JournalText, instances: Sequence[InstancePast]) -> None:
 
 
 def _phase(text: JournalText, blame: PhaseBlame) -> None:
-    total = duration(blame.seconds, measured=blame.measured)
-    text.line(f"  {text.style(blame.title, 'bold')}: {total}")
+    text.line(f"  {text.style(blame.title, 'bold')}: {duration(blame)}")
     width = min(40, max((len(describe(c.id)) for c in blame.costs[:MOST_COSTS]), default=0))
     overhead = {f"pairun: {what}": seconds for what, seconds in blame.overhead.items()}
     width = max(width, *map(len, overhead))
