@@ -119,6 +119,9 @@ class WebServer(ThreadingHTTPServer):
     def handle_error(self, *_: object) -> None:
         """Who gave the call up is no error here."""
 
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Refuse connections from now on."""
         self._closing.set()

@@ -8,12 +8,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 from tests.ptyscreen import PtyScreen
+from tests.webserver import Asked, WebServer
 
 pytestmark = pytest.mark.slow
 
@@ -106,34 +106,28 @@ def test_the_foot_shows_what_runs_and_the_recap_what_happened(
 SIZE = 4 << 20
 
 
-class Slow(BaseHTTPRequestHandler):
-    """Serves a file piece by piece, and the rest once somebody has seen enough."""
-
-    seen = threading.Event()
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", str(SIZE))
-        self.end_headers()
-        sent = 0
-        while sent < SIZE:
-            piece = SIZE - sent if self.seen.wait(0.2) else min(1 << 15, SIZE - sent)
-            self.wfile.write(b"x" * piece)
-            sent += piece
-
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""
-
-
 def test_a_download_has_a_bar(job: Any, terminal: Any) -> None:
     """How much of how much, in place of lines that scroll; the user's own lines all stay."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    seen = threading.Event()
+
+    def slow(asked: Asked) -> None:
+        """Send a piece now and then, and the rest once somebody has seen enough."""
+        sent = asked.handler
+        sent.send_response(200)
+        sent.send_header("Content-Length", str(SIZE))
+        sent.end_headers()
+        left = SIZE
+        while left:
+            piece = left if seen.wait(0.2) else min(1 << 15, left)
+            sent.wfile.write(b"x" * piece)
+            left -= piece
+
+    with WebServer(slow) as server:
         waiting_task(job, script="true", timeout="20m")
         (task,) = job.document["extras"]["pairun"]["runtime"]
         del task["cmd"]
         task["download"] = {
-            "url": f"http://127.0.0.1:{server.server_port}/data",
+            "url": f"{server.url}/data",
             "dest": f"{job.folder}/data",
         }
         job.role("w", "echo progress mine: 1 MiB; echo begun")
@@ -143,9 +137,8 @@ def test_a_download_has_a_bar(job: Any, terminal: Any) -> None:
                     r"w-0  runtime  prepare +[━╸╺]+ +[\d.]+ MiB of 4 MiB, \d+ s of 20 m", text
                 )
             )
-            Slow.seen.set()
+            seen.set()
             assert run.end() == 0, run.text
-        server.shutdown()
     assert "progress prepare" not in run.text
     assert "w-0 | progress mine: 1 MiB\n" in run.text
     assert "w-0 | begun" in run.text

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import collections
-import http.server
 import statistics
-import threading
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from hypothesis import strategies as st
 
 from pairun.executor.retry import MAX_DELAY_S, MAX_RETRY_AFTER_S, retry_delay
 from pairun.plan import Task
+from tests.webserver import Answer, WebServer
 
 COUNT = """
 import os
@@ -187,21 +186,13 @@ def test_an_attempt_that_timed_out_is_tried_again(here: Any) -> None:
 
 def test_an_attempt_knows_that_the_one_before_met_a_failing_server(here: Any) -> None:
     """Attempts are processes of their own; a 403 after the outage is retried in the next one."""
-    answers = iter([None, 403, 200])
+    answers = iter([None, Answer(403), Answer(200)])
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            if (status := next(answers)) is not None:
-                self.send_response(status)
-                self.end_headers()
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with WebServer(lambda _: next(answers)) as server:
         here.env |= {
             "PAIRUN_API_CREDENTIALS": str(here.folder),
-            "KUBE_APISERVER_ADDRESS": f"http://127.0.0.1:{server.server_address[1]}",
+            "KUBE_APISERVER_ADDRESS": server.url,
         }
         here.run(here.task(code="ctx.ask_api('/api/v1/pods')", retries=5, delay_s=0.001))
-        server.shutdown()
     kinds = [e.get("kind") for e in here.of("attempt_end")]
     assert (here.end()["outcome"], kinds) == ("ok", ["transient", "transient", None])

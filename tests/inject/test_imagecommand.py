@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from pairun.errors import PairunError
 from pairun.inject.imagecommand import Registries
 from pairun.secrets.vault import Vault
 from tests.inject.workloads import POD, injected, refusals
+from tests.webserver import Answer, Asked, WebServer
 
 USER, PASSWORD = "reader", "open sesame"
 PAIR = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
@@ -47,43 +46,30 @@ INDEX = index(arm64=MANIFEST, amd64=MANIFEST)
 DIFFERENT = index(arm64=OTHER, amd64=MANIFEST)
 
 
-class Handler(BaseHTTPRequestHandler):
+FOUND = {
+    "/v2/team/train/manifests/1": INDEX,
+    f"/v2/team/train/manifests/{digest(MANIFEST)}": MANIFEST,
+    f"/v2/team/train/blobs/{digest(CONFIG)}": CONFIG,
+    "/v2/team/train/manifests/different": DIFFERENT,
+    f"/v2/team/train/manifests/{digest(OTHER)}": OTHER,
+    f"/v2/team/train/blobs/{digest(OTHER_CONFIG)}": OTHER_CONFIG,
+}
+
+
+def reply(asked: Asked) -> Answer:
     """A registry with one image, which it shows to one user."""
-
-    def do_GET(self) -> None:
-        found = {
-            "/v2/team/train/manifests/1": INDEX,
-            f"/v2/team/train/manifests/{digest(MANIFEST)}": MANIFEST,
-            f"/v2/team/train/blobs/{digest(CONFIG)}": CONFIG,
-            "/v2/team/train/manifests/different": DIFFERENT,
-            f"/v2/team/train/manifests/{digest(OTHER)}": OTHER,
-            f"/v2/team/train/blobs/{digest(OTHER_CONFIG)}": OTHER_CONFIG,
-        }.get(self.path)
-        status = 200 if found else 404
-        if self.headers.get("Authorization") != f"Basic {PAIR}":
-            status, found = 401, b""
-        self.send_response(status)
-        if status == 401:
-            self.send_header("WWW-Authenticate", 'Basic realm="x"')
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(found or b"")))
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(found or b"")
-
-    do_HEAD = do_GET  # noqa: N815 - the name that the library calls
-
-    def log_message(self, *args: Any) -> None:
-        pass
+    if asked.authorization != f"Basic {PAIR}":
+        return Answer(401, {"WWW-Authenticate": 'Basic realm="x"'})
+    if (found := FOUND.get(asked.path)) is None:
+        return Answer(404)
+    return Answer(200, {"Content-Type": "application/json"}, found)
 
 
 @pytest.fixture
 def registry() -> Iterator[str]:
     """The address of a registry."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with WebServer(reply) as server:
+        yield server.host
 
 
 def registries(

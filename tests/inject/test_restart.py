@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
 import re
 import subprocess
 import sys
-import threading
-import urllib.parse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +16,7 @@ import yaml
 
 from pairun.rendezvous.peers import read_place
 from tests.inject.workloads import injected, summary
+from tests.webserver import Answer, Asked, WebServer
 
 JOB = """\
 apiVersion: batch/v1
@@ -98,24 +96,12 @@ def pods() -> Iterator[tuple[Pods, str]]:
     """The API server, and its address."""
     known = Pods()
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            query = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)
-            data = json.dumps(known.listed(query["labelSelector"][0])).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+    def reply(asked: Asked) -> Answer:
+        listed = known.listed(asked.query["labelSelector"][0])
+        return Answer(200, body=json.dumps(listed).encode())
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield known, f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with WebServer(reply) as server:
+        yield known, server.url
 
 
 class Gang:
