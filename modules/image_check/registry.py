@@ -239,14 +239,14 @@ class Conversation:
     def _bearer_token(self, challenge: Mapping[str, str]) -> Secret:
         """A token from the service that the registry names, with or without the login."""
         realm, who = challenge["realm"], f"the token service of {self._registry}"
-        host = re.match(r"(https?)://[A-Za-z0-9.:\[\]-]{1,255}(?=[/?]|$)", realm, re.IGNORECASE)
-        if not host or (host[1].lower() == "http" and self._url.startswith("https:")):
-            raise Transient(f"{self._registry} names an unsafe token service")
         try:
-            realm_host = urlsplit(realm).hostname or ""
+            address = urlsplit(realm)
+            realm_host, scheme = address.hostname or "", address.scheme
         except ValueError:
-            realm_host = ""
-        if not realm_host or is_link_local(realm_host):
+            realm_host = scheme = ""
+        is_plain = re.match(r"https?://[A-Za-z0-9.:\[\]-]{1,255}(?=[/?]|$)", realm, re.IGNORECASE)
+        downgrades = scheme == "http" and self._url.startswith("https:")
+        if not is_plain or not realm_host or downgrades or is_link_local(realm_host):
             raise Transient(f"{self._registry} names an unsafe token service")
         if self._login and not _are_related(realm_host, urlsplit(self._url).hostname or ""):
             raise Transient(
