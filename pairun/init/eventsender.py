@@ -149,39 +149,29 @@ class EventSender:
             os.closerange(4, 65536)
             for fd in range(3):
                 os.dup2(os.open(os.devnull, os.O_RDWR), fd)
-            _Sending(3, self._env, self._pai_dir, self._vault).run()
+            _send_notes(3, self._env, self._pai_dir, self._vault)
         finally:
             os._exit(0)
 
 
-class _Sending:
-    """The work of the process.
+def _send_notes(fd: int, env: Mapping[str, str], pai_dir: str, vault: Vault) -> None:
+    """Send Events until the phase has ended, or the API server refuses.
 
     Args:
         fd: the source of the records.
     """
-
-    def __init__(self, fd: int, env: Mapping[str, str], pai_dir: str, vault: Vault) -> None:
-        self._fd, self._env, self._pai_dir, self._vault = fd, env, pai_dir, vault
-        self._noteworthy = Noteworthy()
-        self._is_refused = False
-
-    def run(self) -> None:
-        """Send until the phase has ended, or the API server refuses."""
-        rest = b""
-        while not self._is_refused:
-            if select.select([self._fd], [], [], self._noteworthy.due_s())[0]:
-                if not (data := os.read(self._fd, 65536)):
-                    return
-                *lines, rest = (rest + data).split(b"\n")
-                for line in lines:
-                    self._send(self._noteworthy.note_of(json.loads(line)))
-            self._send(self._noteworthy.overdue())
-
-    def _send(self, note: Note | None) -> None:
-        if note is None or self._is_refused:
-            return
-        path = journal_file(self._pai_dir, self._env)
-        journal = Journal(Door(self._pai_dir), path, self._vault.record, lambda _: None)
-        self._is_refused = not send_event(note, self._env, CALL_S, journal)
-        journal.close()
+    noteworthy, rest = Noteworthy(), b""
+    while True:
+        lines: list[bytes] = []
+        if select.select([fd], [], [], noteworthy.due_s())[0]:
+            if not (data := os.read(fd, 65536)):
+                return
+            *lines, rest = (rest + data).split(b"\n")
+        notes = [noteworthy.note_of(json.loads(line)) for line in lines]
+        for note in filter(None, (*notes, noteworthy.overdue())):
+            path = journal_file(pai_dir, env)
+            journal = Journal(Door(pai_dir), path, vault.record, lambda _: None)
+            is_accepted = send_event(note, env, CALL_S, journal)
+            journal.close()
+            if not is_accepted:
+                return

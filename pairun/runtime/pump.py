@@ -184,13 +184,14 @@ class Pump:
                 self._lock.release()
 
     def _skip(self) -> None:
-        # The thread may still be writing from its buffer.
+        # The thread may still be writing from its buffer, and from the filter's: it reuses that only
+        # for views.
         self._buffer = bytearray(CHUNK_BYTES)
         left = self._unread()
         while left > 0 and (data := self._read()):
             left -= len(data)
             self._read_bytes += len(data)
-            self._stream.lost += len(self._to_files(data))
+            self._stream.lost += len(self._to_files(bytes(data)))
 
     # --- the thread ---
 

@@ -315,3 +315,12 @@ def test_what_a_pause_has_shown_is_not_shown_again() -> None:
     # four bytes could be a secret
     assert stream.release() == b""
     assert stream.close() == b"secre"
+
+
+def test_bytes_leave_an_earlier_view_as_it_is() -> None:
+    """A thread may still write a view when another one masks bytes."""
+    stream = Vault(["open-sesame"]).stream()
+    assert bytes(stream.feed(memoryview(b"before open-"))) == b"before "
+    view = stream.feed(memoryview(b"air concert"))
+    assert stream.feed(b", open-sesame") == b", ******"
+    assert bytes(view) == b"open-air concert"
