@@ -105,3 +105,30 @@ def refusal_in(events: Iterable[Mapping[str, Any]], name: str, since: str) -> st
             newest = max(newest, (when, str(event.get("message") or "")))
     # Each try makes another name.
     return " ".join(re.sub(r'\bpods "[^"]*"', "its Pods", newest[1]).split())
+
+
+def queue_words(queue: str, workload: Mapping[str, Any]) -> str:
+    """What a job in a queue of Kueue waits for; empty if it is admitted or has ended.
+
+    Args:
+        queue: the queue's name.
+        workload: the job's Workload (https://kueue.sigs.k8s.io/docs/concepts/workload/).
+    """
+    status = workload.get("status") or {}
+    conditions = {str(c.get("type")): c for c in status.get("conditions") or ()}
+    held = {name for name, c in conditions.items() if str(c.get("status")) == "True"}
+
+    def message(name: str) -> str:
+        text = " ".join(str(conditions.get(name, {}).get("message") or "").split())
+        return f": {text}" if text else ""
+
+    if held & {"Admitted", "Finished"}:
+        return ""
+    if (workload.get("spec") or {}).get("active") is False:
+        return f"deactivated in queue {queue}{message('Evicted')}"
+    if "QuotaReserved" in held:
+        checks = status.get("admissionChecks") or ()
+        names = ", ".join(str(c.get("name")) for c in checks if c.get("state") != "Ready")
+        return f"quota is reserved in queue {queue}; waiting for admission checks: {names}"
+    evicted = f" (evicted{message('Evicted')})" if "Evicted" in held else ""
+    return f"waiting for quota in queue {queue}{message('QuotaReserved')}{evicted}"

@@ -43,9 +43,4 @@ def of_error(subject: str, level: Level, error: PairunError, forbidden: str = ""
     return Finding(subject, level, problem.message, problem.hint or _ASK)
 
 
-def is_missing(error: PairunError) -> bool:
-    """Whether the API server reports that the object or kind does not exist."""
-    return isinstance(error, ClusterRefusal) and error.status == 404
-
-
 _ASK = "ask the cluster's administrator"

@@ -165,6 +165,12 @@ class Cluster:
         with self._response("GET", path, verb, query=query, silence_s=silence_s) as response:
             yield from response.stream(65536)
 
+    def log(
+        self, pod: str, query: Mapping[str, str], silence_s: float = apierrors.SILENCE_S
+    ) -> Iterator[bytes]:
+        """Yield the bytes of a container's log; see `stream` (Pod API, "read log")."""
+        return self.stream(self.path("v1", "pods", pod, "log"), query, silence_s=silence_s)
+
     def _json(self, method: str, path: str, verb: str = "", **parts: Any) -> dict[str, Any]:
         """Make one call; retry it for a while if the server is overloaded."""
         end = time.monotonic() + BUSY_S

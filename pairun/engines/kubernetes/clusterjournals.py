@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import attrs
 
-from pairun.engines.kubernetes.apierrors import SILENCE_S, ClusterRefusal
+from pairun.engines.kubernetes.apierrors import ClusterRefusal
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.clusterlogs import NO_LOG, lines
 from pairun.engines.kubernetes.jobobjects import JobObjects, find, instances_of
@@ -135,9 +135,8 @@ def _journal(cluster: Cluster, instance: PodState) -> bytes | None:
 
 
 def _lines(cluster: Cluster, instance: PodState, query: dict[str, str]) -> Iterator[str]:
-    path = cluster.path("v1", "pods", instance.pod, "log")
     try:
-        yield from lines(cluster.stream(path, query, silence_s=SILENCE_S))
+        yield from lines(cluster.log(instance.pod, query))
     except ClusterRefusal as e:
         if e.status not in NO_LOG:
             raise

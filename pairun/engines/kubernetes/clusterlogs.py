@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import re
 import threading
 import time
@@ -14,6 +13,7 @@ from pairun.engines.kubernetes.apierrors import SILENCE_S, ClusterRefusal, Patie
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.jobobjects import JobObjects, find, instances_of
 from pairun.engines.kubernetes.jobstate import state_of
+from pairun.engines.kubernetes.watching import from_thread
 from pairun.errors import PairunError, Problem
 from pairun.kube.endwords import APP, INIT
 from pairun.kube.frameworkpods import log_folder
@@ -99,14 +99,13 @@ def print_logs(cluster: Cluster, name: str, wanted: LogSelection, show: Show, sa
         say("the job has no Pod yet, so there is no log")
     whole = bool(chosen)
     for each in chosen:
+        because = _missing(job, each, wanted)
         if each.gone:
-            say(f"{each.label}: no log: {_deleted(job, each)}")
+            say(f"{each.label}: no log: {because}")
             whole = False
             continue
-        because = "" if _started(each, wanted) else _how_far(each, wanted)
         try:
-            data = cluster.stream(_path(cluster, each), wanted.query(), silence_s=SILENCE_S)
-            for line in lines(data):
+            for line in lines(cluster.log(each.pod, wanted.query())):
                 if line.startswith(_KUBELET):
                     because = because or line
                     continue
@@ -140,31 +139,20 @@ def _chosen(cluster: Cluster, job: JobObjects, wanted: LogSelection) -> list[Pod
     return chosen
 
 
-def _started(instance: PodState, wanted: LogSelection) -> bool:
-    """Whether the selected container has started."""
-    if not wanted.init and instance.init_code:
-        return False
-    started = {"running", "stopping", "lost", *ENDED}
-    return instance.phase in (started | {"init"} if wanted.init else started)
-
-
-def _how_far(instance: PodState, wanted: LogSelection) -> str:
-    said = f"it is {instance.phase}{': ' + instance.reason if instance.reason else ''}"
-    if not wanted.init and instance.init_code:
-        said += "; --init shows that phase's log"
-    return said
-
-
-def _deleted(job: JobObjects, instance: PodState) -> str:
-    """Explain that a log was deleted with its Pod, and where another copy is."""
-    words = "FrameworkController deleted its Pod when it ended, and the log with it"
-    if job.framework is not None and (folder := log_folder(job.framework, instance)):
-        return f"{words}; node {instance.node or 'unknown'} keeps it in {folder}"
-    return f"{words}; --log-host-path of `pairun submit` keeps logs on the nodes"
-
-
-def _path(cluster: Cluster, instance: PodState) -> str:
-    return cluster.path("v1", "pods", instance.pod, "log")
+def _missing(job: JobObjects, instance: PodState, wanted: LogSelection) -> str:
+    """Why an instance has no log: it is deleted, or has not started; empty if it may have one."""
+    if instance.gone:
+        words = "FrameworkController deleted its Pod when it ended, and the log with it"
+        if job.framework is not None and (folder := log_folder(job.framework, instance)):
+            return f"{words}; node {instance.node or 'unknown'} keeps it in {folder}"
+        return f"{words}; --log-host-path of `pairun submit` keeps logs on the nodes"
+    failed_in_init = bool(not wanted.init and instance.init_code)
+    started = {"running", "stopping", "lost", *ENDED, *(("init",) if wanted.init else ())}
+    if instance.phase in started and not failed_in_init:
+        return ""
+    reason = f": {instance.reason}" if instance.reason else ""
+    more = "; --init shows that phase's log" if failed_in_init else ""
+    return f"it is {instance.phase}{reason}{more}"
 
 
 def lines(data: Iterator[bytes]) -> Iterator[str]:
@@ -197,112 +185,84 @@ def follow_logs(cluster: Cluster, name: str, wanted: LogSelection, show: Show, s
     Raises:
         PairunError: the job does not exist, or the API server refuses or does not respond.
     """
-    out: _Out = queue.Queue(QUEUED)
-    follower = _Follower(cluster, name, wanted, say, out)
-    threading.Thread(target=follower.run, daemon=True).start()
-    while (item := out.get()) is not None:
-        if isinstance(item, Exception):
-            raise item
-        show(*item)
+    streams: dict[str, threading.Thread] = {}
 
-
-_Out = queue.Queue[tuple[PodState, str] | Exception | None]
-"""Lines; the last item is the error, or None."""
-
-
-class _Follower:
-    """Starts a stream for every selected Pod; ends when the job and all streams have ended."""
-
-    def __init__(
-        self, cluster: Cluster, name: str, wanted: LogSelection, say: Say, out: _Out
-    ) -> None:
-        self._cluster = cluster
-        self._name = name
-        self._wanted = wanted
-        self._say = say
-        self._out = out
-        self._streams: dict[str, threading.Thread] = {}
-
-    def run(self) -> None:
-        """Follow the job; passes any exception to the reader."""
+    def read(put: Put) -> None:
         try:
-            self._follow()
-        except (ClusterRefusal, Unreachable) as e:
-            self._out.put(e)
+            _follow(cluster, name, wanted, streams, say, put)
         except PairunError as e:
-            # If the job is deleted, read the open streams to their end.
-            if self._streams and e.problems[0].id == "PR789":
-                for thread in self._streams.values():
-                    thread.join(LOOK_S)
-                self._say("the job was deleted")
-                self._out.put(None)
-            else:
-                self._out.put(e)
-        except Exception as e:  # noqa: BLE001  # the reader would wait for ever
-            self._out.put(e)
-        else:
-            self._out.put(None)
+            gone = not isinstance(e, ClusterRefusal | Unreachable) and e.problems[0].id == "PR789"
+            if not (streams and gone):
+                raise
+            # The job was deleted: read the open streams to their end.
+            for thread in streams.values():
+                thread.join(LOOK_S)
+            say("the job was deleted")
 
-    def _follow(self) -> None:
-        patience = Patience(self._say)
-        waiting = False
-        while True:
-            try:
-                job = find(self._cluster, self._name)
-                instances = instances_of(self._cluster, job)
-                patience.answered()
-            except (ClusterRefusal, Unreachable) as e:
-                patience.bear(e)
-                time.sleep(LOOK_S)
-                continue
-            chosen = self._wanted.chosen(instances)
-            new = self._start(chosen)
-            if not self._streams and not waiting and not any(i.gone for i in chosen):
-                waiting = True
-                self._say("no Pod yet; waiting for one")
-            busy = any(t.is_alive() for t in self._streams.values())
-            over = state_of(job, self._cluster.namespace, instances).ended
-            if not (busy or new) and (over or self._read_to_the_end(chosen)):
-                self._name_missing(job, chosen)
-                return
-            time.sleep(AGAIN_S if self._streams and not busy else LOOK_S)
+    for item in from_thread(read, QUEUED):
+        if isinstance(item, tuple):
+            show(*item)
 
-    def _name_missing(self, job: JobObjects, chosen: Sequence[PodState]) -> None:
-        """Report which instances have no log, and why."""
-        for each in chosen:
-            if each.gone and each.uid not in self._streams:
-                self._say(f"{each.label}: no log: {_deleted(job, each)}")
-            elif not _started(each, self._wanted):
-                self._say(f"{each.label}: no log: {_how_far(each, self._wanted)}")
 
-    def _read_to_the_end(self, chosen: Sequence[PodState]) -> bool:
-        """Whether these Pods print no more, even if the job continues."""
-        ends = {*ENDED, "running", "stopping"} if self._wanted.init else ENDED
-        return bool(chosen) and all(i.phase in ends for i in chosen)
+Put = Callable[[tuple[PodState, str] | Exception], None]
 
-    def _start(self, chosen: Sequence[PodState]) -> bool:
-        """Start a stream for each new Pod; whether there were any."""
+
+def _follow(
+    cluster: Cluster,
+    name: str,
+    wanted: LogSelection,
+    streams: dict[str, threading.Thread],
+    say: Say,
+    put: Put,
+) -> None:
+    """Start a stream for every selected Pod; ends when the job and all streams have ended."""
+    patience = Patience(say)
+    waiting = False
+    while True:
+        try:
+            job = find(cluster, name)
+            instances = instances_of(cluster, job)
+            patience.answered()
+        except (ClusterRefusal, Unreachable) as e:
+            patience.bear(e)
+            time.sleep(LOOK_S)
+            continue
+        chosen = wanted.chosen(instances)
         if len(chosen) > MOST_STREAMS:
             text = f"{len(chosen)} Pods cannot be followed at once; the limit is {MOST_STREAMS}"
             raise PairunError(Problem("PR801", text, hint="choose some with --role and --index"))
-        new = [i for i in chosen if not i.gone and i.uid not in self._streams]
+        new = [i for i in chosen if not i.gone and i.uid not in streams]
         for each in new:
-            stream = _Stream(self._cluster, each, self._wanted, self._out)
-            self._streams[each.uid] = threading.Thread(target=stream.run, daemon=True)
-            self._streams[each.uid].start()
-        return bool(new)
+            run = _Stream(cluster, each, wanted, put).run
+            streams[each.uid] = threading.Thread(target=run, daemon=True)
+            streams[each.uid].start()
+        if not streams and not waiting and not any(i.gone for i in chosen):
+            waiting = True
+            say("no Pod yet; waiting for one")
+        busy = any(t.is_alive() for t in streams.values())
+        over = state_of(job, cluster.namespace, instances).ended
+        ends = {*ENDED, "running", "stopping"} if wanted.init else ENDED
+        # They print no more, even if the job continues.
+        read = bool(chosen) and all(i.phase in ends for i in chosen)
+        if not (busy or new) and (over or read):
+            for each in chosen:
+                was_read = each.gone and each.uid in streams
+                if not was_read and (because := _missing(job, each, wanted)):
+                    say(f"{each.label}: no log: {because}")
+            return
+        time.sleep(AGAIN_S if streams and not busy else LOOK_S)
 
 
 class _Stream:
     """Reads the output of one container; reconnects when needed."""
 
     def __init__(
-        self, cluster: Cluster, instance: PodState, wanted: LogSelection, out: _Out
+        self, cluster: Cluster, instance: PodState, wanted: LogSelection, put: Put
     ) -> None:
         self._cluster = cluster
         self._instance = instance
         self._wanted = wanted
-        self._out = out
+        self._put = put
         self._last = ""
 
     def run(self) -> None:
@@ -310,7 +270,7 @@ class _Stream:
         try:
             self._run()
         except Exception as e:  # noqa: BLE001  # a line that is missing must not go unseen
-            self._out.put(e)
+            self._put(e)
 
     def _run(self) -> None:
         patience = Patience()
@@ -351,15 +311,14 @@ class _Stream:
             # sinceTime has whole seconds, so some lines repeat
             query["sinceTime"] = self._last.partition(".")[0].rstrip("Z") + "Z"
         before = _nanoseconds(self._last)
-        path = _path(self._cluster, self._instance)
-        for line in lines(self._cluster.stream(path, query, silence_s=QUIET_S)):
+        for line in lines(self._cluster.log(self._instance.pod, query, QUIET_S)):
             stamp, blank, text = line.partition(" ")
             if not (blank and _STAMP.fullmatch(stamp)):
                 if not line.startswith(_KUBELET):
-                    self._out.put((self._instance, line))  # the rest of a long line
+                    self._put((self._instance, line))  # the rest of a long line
             elif _nanoseconds(stamp) > before:
                 self._last = stamp
-                self._out.put((self._instance, text))
+                self._put((self._instance, text))
 
 
 _KUBELET = ("rpc error: code = NotFound desc = ", "unable to retrieve container logs for ")

@@ -18,6 +18,7 @@ from pairun.engines.manifest.objectnames import ENGINE
 from pairun.errors import PairunError, Problem
 from pairun.kube.frameworkpods import framework_instances
 from pairun.kube.labels import JOB_CONFIG, JOB_LABEL
+from pairun.kube.owners import Owner, controller_of
 from pairun.kube.podstates import PodState, newest, read_pod
 
 
@@ -132,13 +133,13 @@ def find(cluster: Cluster, name: str, engine: str | None = None) -> JobObjects:
     if engine in denied:
         raise denied[engine]
     pods = cluster.objects(cluster.path("v1", "pods"), f"{JOB_LABEL}={name}")
-    owners = [(_controller(pod), pod["metadata"].get("deletionTimestamp")) for pod in pods]
+    owners = [(controller_of(pod), pod["metadata"].get("deletionTimestamp")) for pod in pods]
     for owner, _ in owners:
-        if refused := denied.get(_engine_of(owner, name)):
+        if owner and (refused := denied.get(_engine_of(owner, name))):
             raise refused
     for owner, deleted in owners:
         if owner and not deleted:
-            text = f"there is no workload '{name}', but Pods of the job belong to {owner}"
+            text = f"there is no workload '{name}', but Pods of the job belong to {owner.kind} {owner.name}"
             hint = "retry later if it is being deleted; pairun does not change a renamed workload"
             raise PairunError(Problem("PR789", text, hint=hint))
     config = None
@@ -166,21 +167,14 @@ def _collected(denied: dict[str, ClusterRefusal], engine: str) -> Iterator[None]
         denied[engine] = e
 
 
-def _controller(pod: Mapping[str, Any]) -> str:
-    """Kind and name of the controller that creates a Pod; empty for a plain Pod."""
-    owners = (pod.get("metadata") or {}).get("ownerReferences") or ()
-    return next((f"{o.get('kind')} {o.get('name')}" for o in owners if o.get("controller")), "")
-
-
-def _engine_of(owner: str, name: str) -> str:
+def _engine_of(owner: Owner, name: str) -> str:
     """The engine whose workload starts the Pods of a controller.
 
     A JobSet creates Jobs with longer names, FrameworkController a ConfigMap for each attempt.
     """
-    kind = owner.partition(" ")[0]
-    if kind == "Job":
-        return "job" if owner == f"Job {name}" else "jobset"
-    return "framework" if kind == "ConfigMap" else ""
+    if owner.kind == "Job":
+        return "job" if owner.name == name else "jobset"
+    return "framework" if owner.kind == "ConfigMap" else ""
 
 
 def absent(cluster: Cluster, name: str) -> NoJob:

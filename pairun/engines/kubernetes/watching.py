@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
 from pairun.base.escapes import visible
+from pairun.diagnose.classes import RETRIES
+from pairun.diagnose.diagnosis import Diagnosis
+from pairun.diagnose.history import Attempt, attempt_of, retry_advice
+from pairun.diagnose.progress import Progress, progress_in
 from pairun.engines.kubernetes.apierrors import ClusterRefusal, Patience, Unreachable
 from pairun.engines.kubernetes.cluster import PAGE, Cluster
-from pairun.engines.kubernetes.earlierattempts import attempts_in_words
 from pairun.engines.kubernetes.jobobjects import (
     POD,
     JobObjects,
@@ -23,9 +27,12 @@ from pairun.engines.kubernetes.jobobjects import (
     workload_of,
 )
 from pairun.engines.kubernetes.jobstate import JobState, first_failure, state_of
-from pairun.engines.kubernetes.kueue import waiting_words
-from pairun.kube.podstates import PodState, read_pod
-from pairun.kube.workloads import refusal_in
+from pairun.engines.manifest.queues import KUEUE_QUEUE
+from pairun.kube.endwords import APP
+from pairun.kube.podstates import PodState, diagnoses, read_pod
+from pairun.kube.workloads import queue_words, refusal_in
+
+T = TypeVar("T")
 
 WINDOW_S = 2
 """How long pairun collects changes before it computes a new state, in seconds."""
@@ -53,12 +60,12 @@ def _explained(cluster: Cluster, job: JobObjects, state: JobState) -> JobState:
         first = first_failure(job, state.instances)
         # read the ends and logs of earlier attempts only if there are any
         if first is not None and first.restarts and not first.gone:
-            words = attempts_in_words(cluster, job.selector, first)
+            words = _attempts_in_words(cluster, job.selector, first)
             return attrs.evolve(
                 state, because="; ".join(filter(None, (state.because, visible(words))))
             )
         return state
-    if state.state == "waiting" and (words := waiting_words(cluster, job)):
+    if state.state == "waiting" and (words := _queue_words(cluster, job)):
         return attrs.evolve(state, because=visible(words)[:EVENT_CHARS])
     missing = job.workloads and len(state.instances) < state.total
     if not missing or state.ended or state.because or job.kind.engine not in ("job", "jobset"):
@@ -72,6 +79,93 @@ def _explained(cluster: Cluster, job: JobObjects, state: JobState) -> JobState:
     since = min(str((w.get("metadata") or {}).get("creationTimestamp")) for w in job.workloads)
     said = visible(refusal_in(events, job.name, since))[:EVENT_CHARS]
     return attrs.evolve(state, because=said, refused=bool(said))
+
+
+# --- why a job waits, and what earlier attempts mean ----------------------------------------------
+
+_KUEUE = ("kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1beta2")
+_JOB_UID = "kueue.x-k8s.io/job-uid"
+"""The label of Kueue's Workload with the uid of the job's object."""
+
+
+def _queue_words(cluster: Cluster, job: JobObjects) -> str:
+    """What a Job or JobSet waits for in its queue; empty if it is in no queue or admitted.
+
+    Plain Pods report themselves that they are gated.
+    """
+    for workload in job.workloads:
+        meta = workload.get("metadata") or {}
+        if (name := (meta.get("labels") or {}).get(KUEUE_QUEUE)) is None:
+            continue
+        found = None
+        try:
+            for version in _KUEUE:
+                with _ignored(404):
+                    path = cluster.path(version, "workloads")
+                    found = list(cluster.objects(path, f"{_JOB_UID}={meta.get('uid')}"))
+                    break
+        except ClusterRefusal as e:
+            return f"waiting in queue {name}; cannot read the reason: {e}"
+        if found is None:
+            return f"waiting in queue {name}: the cluster has no Kueue that would start the job"
+        if not found:
+            return f"waiting for quota in queue {name}: Kueue has no Workload of this job"
+        if words := queue_words(str(name), found[0]):
+            return words
+    return ""
+
+
+@contextlib.contextmanager
+def _ignored(status: int) -> Iterator[None]:
+    """Ignore one status of the API server."""
+    try:
+        yield
+    except ClusterRefusal as e:
+        if e.status != status:
+            raise
+
+
+MAX_PODS = 4
+"""How many of an instance's last Pods pairun compares."""
+TAIL = {"container": APP, "tailLines": "200", "limitBytes": str(1 << 18)}
+
+
+def _attempts_in_words(cluster: Cluster, selector: str, instance: PodState) -> str:
+    """What the attempts of a failed instance suggest about a retry; empty for one attempt or different ends.
+
+    A Job keeps the Pods that failed. The kubelet keeps the end and the log of a container's last run
+    (Pod API, ``lastState`` and read log with ``previous``). FrameworkController deletes both, and keeps
+    only counts.
+    """
+    key = (instance.role, instance.index)
+    try:
+        pods = list(cluster.objects(cluster.path("v1", "pods"), selector))
+    except (ClusterRefusal, Unreachable):
+        return ""
+    states = sorted(((read_pod(p), p) for p in pods), key=lambda each: each[0].made)
+    own = [(s, pod) for s, pod in states if (s.role, s.index) == key]
+    attempts = [a for state, pod in own[-MAX_PODS:] for a in _attempts(cluster, state, pod)]
+    if len(attempts) < 2:
+        return ""
+    advice = retry_advice(attempts)
+    stop = advice.words and advice.retry == "after_fix"
+    return f"{advice.words}; do not run it again before a correction" if stop else advice.words
+
+
+def _attempts(cluster: Cluster, state: PodState, pod: Mapping[str, Any]) -> Iterator[Attempt]:
+    """The diagnosed ends of the user's container in a Pod, the earlier one first."""
+    for why, query in zip(diagnoses(pod), ({**TAIL, "previous": "true"}, TAIL), strict=True):
+        if why.get("class"):
+            progress = Progress()
+            with contextlib.suppress(ClusterRefusal, Unreachable):
+                progress = progress_in(b"".join(cluster.log(state.pod, query)))
+            retry, headline = str(why.get("retry")), str(why.get("headline") or "")
+            diagnosis = Diagnosis(str(why["class"]), "unknown", retry if retry in RETRIES else None,
+                                  0.0, headline, "", (), {}, ())  # fmt: skip
+            yield attempt_of(diagnosis, progress, state.node or "")
+
+
+# --- following ------------------------------------------------------------------------------------
 
 
 def follow(
@@ -200,24 +294,47 @@ def follow_for(
         timeout_s: the limit in seconds; None for no limit.
         tick_s: yields None after this many seconds without a state.
     """
-    states: queue.Queue[JobState | str | Exception | None] = queue.Queue(1)
 
-    def read() -> None:
+    def read(put: Callable[[JobState | str], None]) -> None:
+        for state in follow(cluster, name, engine, put):
+            put(state)
+
+    return from_thread(read, 1, timeout_s, tick_s)
+
+
+def from_thread(
+    work: Callable[[Callable[[T], None]], None],
+    waiting: int,
+    timeout_s: float | None = None,
+    tick_s: float | None = None,
+) -> Iterator[T | None]:
+    """Yield what a function puts while it runs in a thread, and raise its error.
+
+    Args:
+        work: calls its argument with each item; an exception as an item is raised, too.
+        waiting: how many items may wait; then the thread waits.
+        timeout_s: ends after this many seconds; None for no limit.
+        tick_s: yields None after this many seconds without an item.
+    """
+    items: queue.Queue[T | Exception | None] = queue.Queue(waiting)
+
+    def run() -> None:
         try:
-            for state in follow(cluster, name, engine, states.put):
-                states.put(state)
-            states.put(None)
+            work(items.put)
+            items.put(None)
         except Exception as e:  # noqa: BLE001  # otherwise the reader would wait for ever
-            states.put(e)
+            items.put(e)
 
-    threading.Thread(target=read, daemon=True).start()
-    end = None if timeout_s is None else time.monotonic() + timeout_s
+    threading.Thread(target=run, daemon=True).start()
+    end = float("inf") if timeout_s is None else time.monotonic() + timeout_s
     while True:
-        left_s = tick_s if end is None else min(tick_s, end - time.monotonic())
+        left_s = end - time.monotonic()
+        if tick_s is not None:
+            left_s = min(tick_s, left_s)
         try:
-            item = states.get(timeout=max(left_s, 0))
+            item = items.get(timeout=None if left_s == float("inf") else max(left_s, 0))
         except queue.Empty:
-            if end is not None and time.monotonic() >= end:
+            if time.monotonic() >= end:
                 return
             yield None
             continue

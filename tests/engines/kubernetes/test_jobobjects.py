@@ -43,8 +43,14 @@ class Limited:
         made = pod(index=index, **state)
         if owner:
             kind, name = owner.split("/")
-            reference = {"kind": kind, "name": name, "controller": True}
-            made["metadata"]["ownerReferences"] = [reference]
+            reference = {
+                "apiVersion": "v1",
+                "kind": kind,
+                "name": name,
+                "uid": "u",
+                "controller": True,
+            }
+            made["metadata"] |= {"namespace": "space", "ownerReferences": [reference]}
         return self.add("pods", made["metadata"]["name"], **made)
 
     def add_config_map(self, engine: str = "") -> None:
