@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from pairun.cli.options import print_json, refusal_code
+from pairun.cli.options import print_json, refuse
 from pairun.errors import PairunError
 from pairun.report.comparison import comparison_data, print_comparison, refused_data
 from pairun.review.comparison import BUILT_IN, compare
@@ -31,10 +31,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         comparison = compare(args.old, args.new, args.jobs, args.user, args.role, args.vault)
     except PairunError as e:
-        if not args.json:
-            raise
-        print_json(refused_data(e.problems, args.vault))
-        return refusal_code(e)
+        return refuse(e, args, refused_data)
     if args.json:
         print_json(comparison_data(comparison))
     else:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pairun.cli.options import add_roots, print_json, refusal_code
+from pairun.cli.options import add_roots, print_json, refuse
 from pairun.errors import PairunError, Problem
 from pairun.playbook.content import open_content
 from pairun.report.pages import document, document_data
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         content = open_content(args.root, os.environ)
         if args.json:
-            _print_json(document_data(args.name, content, COMMANDS), (), args.vault)
+            print_json(_data((), args.vault, document_data(args.name, content, COMMANDS)))
             return 0
         style = Tint(sys.stdout)
         for line in document(args.name, content, COMMANDS):
@@ -43,13 +43,11 @@ def run(args: argparse.Namespace) -> int:
             # A line without indentation is a heading.
             print(style(shown, "bold") if shown and not shown.startswith(" ") else shown)
     except PairunError as e:
-        if not args.json:
-            raise
-        _print_json({}, e.problems, args.vault)
-        return refusal_code(e)
+        return refuse(e, args, _data)
     return 0
 
 
-def _print_json(data: dict[str, Any], problems: Iterable[Problem], vault: Vault) -> None:
-    whole = {"schema": SCHEMA, **data, "problems": [problem_data(p, vault) for p in problems]}
-    print_json(whole)
+def _data(
+    problems: Iterable[Problem], vault: Vault, document: Mapping[str, Any] = {}
+) -> dict[str, Any]:
+    return {"schema": SCHEMA, **document, "problems": [problem_data(p, vault) for p in problems]}

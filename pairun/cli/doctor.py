@@ -14,7 +14,7 @@ from pairun.base.escapes import visible
 from pairun.cli.options import access_of, add_access, duration_s, print_json
 from pairun.engines.doctor.examining import Examination, examine
 from pairun.engines.doctor.finding import Finding
-from pairun.engines.kubernetes.kubeconfig import connect, uses_pod_account
+from pairun.engines.kubernetes.kubeconfig import connect
 from pairun.engines.manifest.choices import SERVICE_ACCOUNT
 from pairun.report.tint import Tint
 
@@ -37,12 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check the cluster; returns 0, or 1 after a failure."""
     limit_s = duration_s("--timeout", args.timeout)
-    access = access_of(args)
-    cluster = connect(access, args.vault)
+    cluster = connect(access_of(args), args.vault)
     default = os.environ.get("PAIRUN_IMAGE")
     what = Examination(
         account=args.account,
-        in_pod=uses_pod_account(access),
+        in_pod=cluster.in_pod,
         images=args.image or ([default] if default else []),
         env=os.environ,
         now=time.time,

@@ -86,22 +86,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the files; print their names and the next commands."""
-    written = write_start(args.kind, args.name, args.root, open_content([], os.environ))
-    for file in written.files:
+    files, next_steps = write_start(args.kind, args.name, args.root, open_content([], os.environ))
+    for file in files:
         print(f"wrote {file}")
-    for step in written.next_steps:
+    for step in next_steps:
         print(f"next: {step}")
     return 0
 
 
-class Written(NamedTuple):
-    """The files of a start, and the next commands to enter."""
-
-    files: tuple[str, ...]
-    next_steps: tuple[str, ...]
-
-
-def write_start(kind: str, name: str | None, root: str, content: Content) -> Written:
+def write_start(
+    kind: str, name: str | None, root: str, content: Content
+) -> tuple[list[str], list[str]]:
     """Write a start. Replaces no file: if one exists, nothing is written.
 
     Args:
@@ -110,6 +105,9 @@ def write_start(kind: str, name: str | None, root: str, content: Content) -> Wri
         root: the folder below which to write; empty for the current folder. A plugin or a module is
             added to the content root there.
         content: the content roots; their names are taken.
+
+    Returns:
+        The files, and the next commands to enter.
 
     Raises:
         PairunError: the name is invalid (PR801), or a file exists or cannot be written (PR812).
@@ -126,7 +124,7 @@ def write_start(kind: str, name: str | None, root: str, content: Content) -> Wri
     }
     texts = {below + _filled(path, words): _text(text, words) for path, text in start.files.items()}
     _write(texts)
-    return Written(tuple(texts), tuple(_filled(step, words) for step in start.next_steps))
+    return list(texts), [_filled(step, words) for step in start.next_steps]
 
 
 def _class_name(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pairun.base.durations import parse_duration
@@ -93,6 +93,22 @@ def print_json(document: Mapping[str, Any], indent: int | None = 2) -> None:
         indent: how many blanks a level has; None for one line.
     """
     print(json.dumps(document, indent=indent))
+
+
+def refuse(
+    refusal: PairunError, args: argparse.Namespace, data: Callable[..., Mapping[str, Any]]
+) -> int:
+    """Print a refusal as JSON if the command's output is JSON, else raise it; returns the exit code.
+
+    Args:
+        refusal: what was refused.
+        args: the arguments of a command with ``--json``.
+        data: makes the document from the problems and the vault.
+    """
+    if not args.json:
+        raise refusal
+    print_json(data(refusal.problems, args.vault))
+    return refusal_code(refusal)
 
 
 def refusal_code(refusal: PairunError) -> int:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import IO
 
-from pairun.cli.options import add_roots, print_json, refusal_code
+from pairun.cli.options import add_roots, print_json, refuse
 from pairun.errors import PairunError, Problem
 from pairun.kube.labels import LABEL_VALUE
 from pairun.openpai.enginelayers import RECORD
@@ -64,10 +64,7 @@ def run(args: argparse.Namespace) -> int:
         content = open_content(args.root, os.environ)
         reviews = _reviews(args, Layers(content), args.vault)
     except PairunError as e:
-        if not args.json:
-            raise
-        print_json(refused_data(e.problems, args.vault))
-        return refusal_code(e)
+        return refuse(e, args, refused_data)
     if args.json:
         print_json(reviews_data(reviews))
     elif args.html:

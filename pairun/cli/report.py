@@ -42,57 +42,46 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report; returns 0 if everything could be read, even for a failed run; else 1."""
+    cluster = _cluster(args.path, access_of(args), args.vault)
     if args.metrics:
-        return _print_metrics(args.path, access_of(args), args.vault)
-    instances, problems = _read(args.path, access_of(args), args.vault)
+        text, problems = _metrics(args.path, cluster)
+        sys.stdout.write(text)
+        print_problems(problems, args.vault)
+        return 1 if problems else 0
+    instances, problems = _read(args.path, cluster)
     if args.html and instances:
         _write_page(args.html, instances, args.path, problems)
         print_problems(problems, args.vault)
     elif args.json:
         shown = [{"id": p.id, "message": p.message, "hint": p.hint} for p in problems]
-        data = report_data(instances, problems=shown, with_blame=args.blame)
-        print_json(data)
+        print_json(report_data(instances, problems=shown, with_blame=args.blame))
     else:
         _print(instances, blame=args.blame)
         print_problems(problems, args.vault)
     return 1 if problems else 0
 
 
-def _print_metrics(path: str | None, access: Access, vault: Vault) -> int:
-    cluster = _cluster(path, access, vault)
-    if path is not None and cluster is not None:
-        from pairun.engines.kubernetes.clusterjournals import read_cluster_metrics
-
-        text, problems = read_cluster_metrics(cluster, path)
-        if not text and not problems:
-            problems = [_without_journals(path)]
-    else:
+def _metrics(path: str | None, cluster: Cluster | None) -> tuple[str, list[Problem]]:
+    if path is None or cluster is None:
         from pairun.report.journal.metrics import read_metrics
 
-        text, problems = read_metrics(path)
-    sys.stdout.write(text)
-    print_problems(problems, vault)
-    return 1 if problems else 0
+        return read_metrics(path)
+    from pairun.engines.kubernetes.clusterjournals import read_cluster_metrics
+
+    text, problems = read_cluster_metrics(cluster, path)
+    return text, problems if text or problems else [_without_journals(path)]
 
 
-def _read(
-    path: str | None, access: Access, vault: Vault
-) -> tuple[list[InstancePast], list[Problem]]:
-    """Read the instances of a local run or of a job in a cluster.
-
-    Raises:
-        PairunError: as for `_cluster`; or the job does not exist in the cluster.
-    """
-    cluster = _cluster(path, access, vault)
+def _read(path: str | None, cluster: Cluster | None) -> tuple[list[InstancePast], list[Problem]]:
+    """Read the instances of a local run or of a job in a cluster."""
     if path is None or cluster is None:
         return read_all(path, read_instance)
     # imported here, because most reports read files
     from pairun.engines.kubernetes.clusterjournals import read_cluster_instances
 
     instances = read_cluster_instances(cluster, path)
-    if any(i.journal is not None for i in instances):
-        return instances, []
-    return instances, [_without_journals(path)]
+    has_journal = any(i.journal is not None for i in instances)
+    return instances, [] if has_journal else [_without_journals(path)]
 
 
 def _cluster(path: str | None, access: Access, vault: Vault) -> Cluster | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pairun.module
-from pairun.cli.new import KINDS, Written, write_start
+from pairun.cli.new import KINDS, write_start
 from pairun.errors import PairunError
 from pairun.playbook.content import Content, built_in_root
 from pairun.review.lint import lint
@@ -29,9 +29,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def written(kind: str, name: str | None = None, root: str = "") -> Written:
-    """Write a start, with the built-in names taken."""
-    return write_start(kind, name, root, Content([built_in_root()]))
+def written(kind: str, name: str | None = None, root: str = "") -> list[str]:
+    """Write a start, with the built-in names taken; returns its files."""
+    return write_start(kind, name, root, Content([built_in_root()]))[0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -41,7 +41,7 @@ def test_what_is_written_has_no_problem(kind: str, named: bool) -> None:
     name, root = ("own_name", "the/root") if named and kind in ("plugin", "module") else (None, "")
     if named and kind in ("job", "root"):
         name = "own-name"
-    files = written(kind, name, root).files
+    files = written(kind, name, root)
     assert all(os.path.isfile(f) for f in files)
     above = [root or "."] if kind in ("plugin", "module") else []
     read = [f for f in files if f.endswith((".yaml", ".py")) and "tests" not in f]
@@ -54,7 +54,7 @@ def test_what_is_written_has_no_problem(kind: str, named: bool) -> None:
 @pytest.mark.parametrize("name", ["my_module", "context"])
 def test_a_module_passes_its_own_test(folder: Path, name: str) -> None:
     """As written, and where the name is one that a module imports, in another case."""
-    _, test = written("module", name, "root").files
+    _, test = written("module", name, "root")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", test],
         cwd=folder, capture_output=True, text=True, timeout=120,
@@ -65,7 +65,7 @@ def test_a_module_passes_its_own_test(folder: Path, name: str) -> None:
 
 def test_a_module_is_formatted_and_linted() -> None:
     """Ruff accepts it, with pairun's own settings for examples."""
-    files = written("module").files
+    files = written("module")
     settings = Path(pairun.__file__).parents[1] / "pyproject.toml"
     tool = Path(sys.executable).parent / "ruff"
     for command in (["check", "--ignore", "S101,D100,D102"], ["format", "--check"]):
@@ -100,7 +100,7 @@ def test_a_start_runs_as_it_is(folder: Path, kind: str, job: str, line: str) -> 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_file_is_replaced(folder: Path, kind: str) -> None:
     """One file that exists, even a dangling link, and nothing is written."""
-    files = written(kind).files
+    files = written(kind)
     for file in files:
         os.remove(file)
     os.symlink("/nowhere", files[-1])

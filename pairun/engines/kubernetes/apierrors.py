@@ -35,31 +35,19 @@ class Unreachable(PairunError):
 class ClusterRefusal(PairunError):
     """The API server responded with an error.
 
-    Args:
-        problem: its message.
+    Attributes:
         status: the HTTP status.
         reason: the API's reason, such as ``AlreadyExists``.
-        retry_after_s: seconds to wait before a retry, if the server says so.
+        retry_after_s: seconds to wait before a retry, within bounds.
         passing: whether the same request may succeed later.
         next_page: continues a list whose token has expired (410), with the objects as they are now.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        status: int,
-        reason: str,
-        retry_after_s: float = 1.0,
-        *,
-        passing: bool = False,
-        next_page: str = "",
-    ) -> None:
-        super().__init__(problem)
-        self.status = status
-        self.reason = reason
-        self.retry_after_s = retry_after_s
-        self.passing = passing
-        self.next_page = next_page
+    status: int
+    reason: str
+    retry_after_s: float
+    passing: bool
+    next_page: str
 
 
 class Patience:
@@ -150,22 +138,18 @@ def refusal(
             hint = "apply deploy/base to the namespace, or name another account: --set spec.serviceAccountName=NAME"
         elif passing:
             hint = "retry later; the server has a problem"
-    problem = Problem("PR788", text, hint=hint)
-    next_page = str((document.get("metadata") or {}).get("continue") or "")
-    pause_s = _pause_s(retry_after)
-    return ClusterRefusal(problem, status, reason, pause_s, passing=passing, next_page=next_page)
+    refused = ClusterRefusal(Problem("PR788", text, hint=hint))
+    refused.status, refused.reason, refused.passing = status, reason, passing
+    refused.next_page = str((document.get("metadata") or {}).get("continue") or "")
+    pause_s = retry_after_s(retry_after, time.time())
+    refused.retry_after_s = 1.0 if pause_s is None else min(max(pause_s, 0.1), 60.0)
+    return refused
 
 
 def role_rule(group: str, resource: str, *verbs: str) -> str:
     """A rule of a Role, as YAML on one line (Kubernetes API, ``PolicyRule``)."""
     rule = {"apiGroups": [group], "resources": [resource], "verbs": verbs}
     return f"{{{', '.join(f'{key}: {json.dumps(value)}' for key, value in rule.items())}}}"
-
-
-def _pause_s(retry_after: str | None) -> float:
-    """Seconds to wait according to ``Retry-After``, within bounds; 1 s without the header."""
-    pause_s = retry_after_s(retry_after, time.time())
-    return 1.0 if pause_s is None else min(max(pause_s, 0.1), 60.0)
 
 
 def _why(text: str) -> str:

@@ -40,11 +40,13 @@ class Cluster:
     Args:
         api: an ``ApiClient`` of the official client.
         namespace: the namespace of all paths.
+        in_pod: whether the login is that of this Pod's service account.
     """
 
-    def __init__(self, api: Any, namespace: str) -> None:
+    def __init__(self, api: Any, namespace: str, *, in_pod: bool = False) -> None:
         self._api = api
         self.namespace = namespace
+        self.in_pod = in_pod
         self.server = str(api.configuration.host)
         self._refusals = Refusals()
         self._is_resolved = False

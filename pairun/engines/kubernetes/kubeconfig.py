@@ -65,12 +65,14 @@ def connect(access: Access, vault: Vault) -> Cluster:
     settings.retries = False
     settings.connection_pool_maxsize = POOL
     paths = access.kubeconfig or str(config.KUBE_CONFIG_DEFAULT_LOCATION)
-    if access == Access(namespace=access.namespace) and _is_pod(paths):
+    in_pod = access == Access(namespace=access.namespace) and _is_pod(paths)
+    if in_pod:
         namespace = _enter_as_pod(settings)
     else:
         namespace = _enter(config, settings, paths, access.context)
     _hide_login(settings, vault)
-    return Cluster(client.ApiClient(configuration=settings), access.namespace or namespace)
+    api = client.ApiClient(configuration=settings)
+    return Cluster(api, access.namespace or namespace, in_pod=in_pod)
 
 
 def _hide_login(settings: Any, vault: Vault) -> None:
@@ -89,13 +91,6 @@ def _hide_login(settings: Any, vault: Vault) -> None:
 
         settings.refresh_api_key_hook = renew_and_hide
     hide(settings)
-
-
-def uses_pod_account(access: Access) -> bool:
-    """Whether `connect` uses this Pod's service account."""
-    config = importlib.import_module("kubernetes.config.kube_config")
-    paths = access.kubeconfig or str(config.KUBE_CONFIG_DEFAULT_LOCATION)
-    return access == Access(namespace=access.namespace) and _is_pod(paths)
 
 
 def _is_pod(paths: str) -> bool:
