@@ -149,12 +149,7 @@ def config_map(job: Job, options: Options, problems: Problems) -> Object:
         ports = {PORT_ANNOTATION: annotations[PORT_ANNOTATION]}
         role["task"]["pod"] = {"metadata": {"annotations": ports}}
     text = json.dumps(framework, indent=1, ensure_ascii=False) + "\n"
-    if (size := len(text.encode())) > MAX_BYTES:
-        problems.error(
-            "PR783",
-            f"the job is too large for a ConfigMap: {size >> 10} KiB, at most {MAX_BYTES >> 10}",
-            hint="download long content, such as scripts, at run time",
-        )
+    check_size(len(text.encode()), MAX_BYTES, "a ConfigMap", problems)
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -164,3 +159,10 @@ def config_map(job: Job, options: Options, problems: Problems) -> Object:
         },
         "data": {FILE: text},
     }
+
+
+def check_size(size: int, limit: int, what: str, problems: Problems) -> None:
+    """Report a job whose text has more bytes than an API server accepts."""
+    if size > limit:
+        message = f"the job is too large for {what}: {size >> 10} KiB, at most {limit >> 10}"
+        problems.error("PR783", message, hint="download long content, such as scripts, at run time")

@@ -7,7 +7,7 @@ import re
 from pairun.base.sizes import quantity
 from pairun.engines.manifest.choices import Object, Options
 from pairun.engines.manifest.hived import check_hived
-from pairun.engines.manifest.jobsecrets import config_map, secret_objects, storable
+from pairun.engines.manifest.jobsecrets import check_size, config_map, secret_objects, storable
 from pairun.engines.manifest.objectnames import LABEL_MAX, check_names, labels, metadata, short
 from pairun.engines.manifest.podsecurity import check_profile
 from pairun.engines.manifest.queues import mark_workload, pod_groups
@@ -34,13 +34,8 @@ from pairun.playbook.podfragment import APP, PodSettings, found
 def pod_workload(job: Job, options: Options, problems: Problems) -> list[Object]:
     """Make the Pods of a job."""
     if job.retry_count:
-        retries = job.node.get("jobRetryCount")
-        problems.warning(
-            "PR784",
-            "no controller restarts bare Pods: jobRetryCount has no effect",
-            retries.place if retries else None,
-            "--engine job or jobset does",
-        )
+        message = "no controller restarts bare Pods"
+        _warn_of_retries(job, message, "--engine job or jobset does", problems)
     if sum(role.instances for role in job.roles) > 1:
         problems.warning(
             "PR784",
@@ -60,6 +55,12 @@ def pod_workload(job: Job, options: Options, problems: Problems) -> list[Object]
                 {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
             )
     return made
+
+
+def _warn_of_retries(job: Job, message: str, hint: str, problems: Problems) -> None:
+    retries = job.node.get("jobRetryCount")
+    message = f"{message}: jobRetryCount has no effect"
+    problems.warning("PR784", message, retries.place if retries else None, hint)
 
 
 def job_workload(job: Job, options: Options, problems: Problems) -> list[Object]:
@@ -94,13 +95,8 @@ def job_workload(job: Job, options: Options, problems: Problems) -> list[Object]
 def _warn(job: Job, role: Role, problems: Problems) -> None:
     """Warn of differences to FrameworkController."""
     if job.retry_count and (not restarts_alone(job, role) or role.instances > 1):
-        retries = job.node.get("jobRetryCount")
-        problems.warning(
-            "PR784",
-            "a Job of Kubernetes cannot restart all instances: jobRetryCount has no effect",
-            retries.place if retries else None,
-            "--engine jobset does",
-        )
+        message = "a Job of Kubernetes cannot restart all instances"
+        _warn_of_retries(job, message, "--engine jobset does", problems)
     if never_fails(role):
         problems.warning(
             "PR784",
@@ -179,13 +175,7 @@ def framework_workload(job: Job, options: Options, problems: Problems) -> list[O
     if options.namespace is None:
         meta.pop("namespace", None)
     size = sum(len(k.encode()) + len(v.encode()) for k, v in meta["annotations"].items())
-    if size > MAX_ANNOTATIONS:
-        problems.error(
-            "PR783",
-            f"the job is too large for an annotation: {size >> 10} KiB, at most "
-            f"{MAX_ANNOTATIONS >> 10}",
-            hint="download long content, such as scripts, at run time",
-        )
+    check_size(size, MAX_ANNOTATIONS, "an annotation", problems)
     if options.whole.get("suspend"):
         framework["spec"]["executionType"] = "Create"
     for role, made in zip(job.roles, framework["spec"]["taskRoles"], strict=True):

@@ -6,7 +6,7 @@ https://kubernetes.io/docs/concepts/security/pod-security-standards/
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from pairun.engines.manifest.choices import Object, Options
 from pairun.errors import Place, Problems
@@ -58,20 +58,6 @@ def confine(template: Object, role: Role, options: Options) -> None:
         security.setdefault("capabilities", {})["drop"] = ["ALL"]
 
 
-class _Rule(NamedTuple):
-    """The values that a profile allows for a field.
-
-    Attributes:
-        profiles: the profiles with this rule.
-        field: the path in the Pod's spec; ``*`` matches every element of a list.
-        allows: whether a value is allowed.
-    """
-
-    profiles: tuple[str, ...]
-    field: str
-    allows: Callable[[Any], bool]
-
-
 _BOTH, _RESTRICTED = ("baseline", "restricted"), ("restricted",)
 _VOLUMES = frozenset(
     {"name", "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image",
@@ -87,6 +73,7 @@ _SELINUX_TYPES = frozenset(
     {"", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"}
 )
 _Checks = tuple[tuple[tuple[str, ...], str, Callable[[Any], bool]], ...]
+"""The profiles with a rule, the field's path (``*`` matches every element), and which values they allow."""
 _HOST = ("hostNetwork", "hostIPC", "hostPID")
 _IN_CONTAINERS: _Checks = (
     (_BOTH, "ports.*.hostPort", lambda port: not port),
@@ -107,14 +94,14 @@ _IN_BOTH: _Checks = (
 )
 """Fields of ``securityContext``, of a container and of the Pod."""
 _KINDS = ("containers.*.", "initContainers.*.")
-_RULES = (
-    *(_Rule(_BOTH, key, lambda value: value is not True) for key in _HOST),
-    _Rule(_BOTH, "volumes.*.hostPath", lambda _: False),
-    _Rule(_RESTRICTED, "volumes.*", lambda volume: volume.keys() <= _VOLUMES),
-    _Rule(_BOTH, "securityContext.sysctls.*.name", _SYSCTLS.__contains__),
-    *(_Rule(who, kind + field, allows) for kind in _KINDS for who, field, allows in _IN_CONTAINERS),
+_RULES: _Checks = (
+    *((_BOTH, key, lambda value: value is not True) for key in _HOST),
+    (_BOTH, "volumes.*.hostPath", lambda _: False),
+    (_RESTRICTED, "volumes.*", lambda volume: volume.keys() <= _VOLUMES),
+    (_BOTH, "securityContext.sysctls.*.name", _SYSCTLS.__contains__),
+    *((who, kind + field, allows) for kind in _KINDS for who, field, allows in _IN_CONTAINERS),
     *(
-        _Rule(who, f"{at}securityContext.{field}", allows)
+        (who, f"{at}securityContext.{field}", allows)
         for at in ("", *_KINDS)
         for who, field, allows in _IN_BOTH
     ),
@@ -131,19 +118,12 @@ def check_profile(template: Object, role: Role, options: Options, problems: Prob
         problems: collects one error per field.
     """
     profile = options.whole.get("pod_security")
-    for rule in _RULES:
-        if profile not in rule.profiles:
-            continue
-        for value in _values(template["spec"], rule.field.split(".")):
-            if not rule.allows(value):
-                place, hint = _cause(rule.field, value, role, options)
+    for profiles, field, allows in _RULES:
+        for value in _values(template["spec"], field.split(".")) if profile in profiles else ():
+            if not allows(value):
                 said = f": {value}" if isinstance(value, str) else ""
-                problems.error(
-                    "PR796",
-                    f"the profile {profile} forbids {rule.field}{said} of the role '{role.name}'",
-                    place,
-                    hint,
-                )
+                message = f"the profile {profile} forbids {field}{said} of the role '{role.name}'"
+                problems.error("PR796", message, *_cause(field, value, role, options))
     annotation = template["metadata"]["annotations"].get(APPARMOR)
     if options.confined and annotation == "unconfined":
         problems.error(

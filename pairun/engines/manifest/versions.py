@@ -28,29 +28,22 @@ class Feature(NamedTuple):
 
 
 BASE = Feature("the authority of the API server in every namespace (kube-root-ca.crt)", (1, 20))
-INDEXED_JOB = Feature("a Job with completionMode Indexed", (1, 22))
-POD_FAILURE_POLICY = Feature("a Job's podFailurePolicy", (1, 26))
 JOBSET = Feature("JobSet with failurePolicy rules", (1, 27))
-BACKOFF_PER_INDEX = Feature("a Job's backoffLimitPerIndex", (1, 29))
-SUCCESS_POLICY = Feature("a Job's successPolicy", (1, 31))
-
+POD_FAILURE_POLICY = Feature("a Job's podFailurePolicy", (1, 26))
 IMAGE_VOLUME = Feature("volumes with an image (ImageVolume)", (1, 35), (1, 33))
 """Alpha in 1.31, beta with subPath in 1.33, enabled by default in 1.35:
 https://kubernetes.io/docs/tasks/configure-pod-container/image-volumes/."""
 
-SUSPEND = Feature("a Job that starts suspended", (1, 22))
-
 _OF_A_JOB = {
-    "suspend": SUSPEND,
+    "suspend": Feature("a Job that starts suspended", (1, 22)),
     "ttlSecondsAfterFinished": Feature("a Job's ttlSecondsAfterFinished", (1, 21)),
-    "completionMode": INDEXED_JOB,
+    "completionMode": Feature("a Job with completionMode Indexed", (1, 22)),
     "podFailurePolicy": POD_FAILURE_POLICY,
-    "backoffLimitPerIndex": BACKOFF_PER_INDEX,
-    "successPolicy": SUCCESS_POLICY,
+    "backoffLimitPerIndex": Feature("a Job's backoffLimitPerIndex", (1, 29)),
+    "successPolicy": Feature("a Job's successPolicy", (1, 31)),
 }
 """The feature that each field of a Job's spec needs. From the Kubernetes feature gates:
 https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/."""
-
 
 _OF_A_SPREAD = {
     field: Feature(f"{field} in topologySpreadConstraints", since)
