@@ -37,7 +37,6 @@ def parse(
     """Parse a command line with options between its other arguments.
 
     Args:
-        parser: of the command.
         argv: the arguments.
         namespace: receives the values.
 

@@ -75,10 +75,7 @@ def follow_job(
     """Show a job until it has ended.
 
     Args:
-        cluster: the namespace.
         args: the command's arguments: its vault and colours, and options for suggested commands.
-        name: the job's name in the cluster.
-        limits: the limits.
         engine: its engine, if known.
 
     Returns:

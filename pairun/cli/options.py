@@ -35,7 +35,6 @@ def add_roots(parser: argparse.ArgumentParser, meaning: str) -> None:
     """Declare ``--root DIR``, which may be repeated.
 
     Args:
-        parser: of the command.
         meaning: what the command does with a content root, for the help.
     """
     parser.add_argument("--root", action="append", default=[], metavar="DIR", help=meaning)
@@ -45,7 +44,6 @@ def add_removed(parser: argparse.ArgumentParser, options: Mapping[str, str]) -> 
     """Declare options of 0.3; ``removed`` gets pairs of option and value.
 
     Args:
-        parser: of the command.
         options: what stands for each; ``{}`` is its value.
     """
     for option, new in options.items():
@@ -65,7 +63,6 @@ def add_access(parser: argparse.ArgumentParser, *, namespace: bool = True) -> No
     """Declare the options that select a cluster.
 
     Args:
-        parser: of the command.
         namespace: whether to declare ``--namespace``, too.
     """
     parser.add_argument("--kubeconfig", metavar="FILE",

@@ -147,7 +147,6 @@ def print_why(review: JobReview, paths: list[str], content: Content, stream: IO[
     Args:
         review: the review of a job.
         paths: task ids with keys, such as ``git.args.depth``.
-        content: the content roots.
         stream: the stream to print to.
     """
     text = ReviewText(stream, review.vault)

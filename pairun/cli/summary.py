@@ -56,7 +56,6 @@ def send_failure(
     Args:
         diagnosis: why the command died, with its exit code.
         volume: path of the shared volume.
-        env: the container's environment.
         vault: masks the message.
     """
     # Imported here: PID 1 waits for the summary, and not for this.

@@ -95,7 +95,6 @@ def _of_clock(cluster: Cluster, now: float) -> Finding:
     """Compare this machine's clock with the API server's.
 
     Args:
-        cluster: the cluster.
         now: this machine's clock, in seconds since the epoch.
     """
     subject = "clock"
@@ -217,7 +216,6 @@ def _read(
     """Read an object; returns the finding if it is missing or cannot be read.
 
     Args:
-        cluster: the namespace.
         plural: the plural of its kind, in the core group.
         name: its name.
         missing: the finding if it does not exist.

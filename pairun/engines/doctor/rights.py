@@ -139,7 +139,6 @@ def of_account(cluster: Cluster, account: str, *, is_own: bool) -> Iterator[Find
     """Check the rights of the init container's account.
 
     Args:
-        cluster: the namespace.
         account: the account's name.
         is_own: whether this login is that account.
     """

@@ -156,8 +156,6 @@ class Cluster:
         """Yield the bytes of a response as they arrive.
 
         Args:
-            path: the path to read.
-            query: the query parameters.
             silence_s: the read fails after this many seconds without a byte.
             verb: the verb in a Role.
 

@@ -39,10 +39,6 @@ BEGIN = {"limitBytes": str(1 << 20)}
 def read_cluster_instances(cluster: Cluster, name: str) -> list[InstancePast]:
     """Read what happened to the instances of a job: from the logs of up to `MOST_READ`, else from their Pods.
 
-    Args:
-        cluster: the cluster.
-        name: the job's name in the cluster.
-
     Raises:
         PairunError: the job does not exist, or the API server refuses.
     """
@@ -72,10 +68,6 @@ def _to_read(job: JobObjects, instances: Sequence[PodState]) -> list[PodState]:
 
 def read_cluster_metrics(cluster: Cluster, name: str) -> tuple[str, list[Problem]]:
     """Sum up the journals of a job's instances, as OpenMetrics text.
-
-    Args:
-        cluster: the cluster.
-        name: the job's name in the cluster.
 
     Returns:
         The text and the problems; the text is empty if no log contains a journal.

@@ -81,9 +81,6 @@ def print_logs(cluster: Cluster, name: str, wanted: LogSelection, show: Show, sa
     """Print the logs so far, one instance after the other.
 
     Args:
-        cluster: the namespace.
-        name: the job's name in the cluster.
-        wanted: the selected logs.
         show: receives each line.
         say: receives notes about missing logs.
 
@@ -176,9 +173,6 @@ def follow_logs(cluster: Cluster, name: str, wanted: LogSelection, show: Show, s
     after the last line.
 
     Args:
-        cluster: the namespace.
-        name: the job's name in the cluster.
-        wanted: the selected logs.
         show: receives each line, always in the same thread.
         say: receives notes about missing logs.
 

@@ -113,8 +113,6 @@ def find(cluster: Cluster, name: str, engine: str | None = None) -> JobObjects:
     4. Otherwise there is no job, and the error names the kinds that may hide one.
 
     Args:
-        cluster: the namespace.
-        name: the job's name in the cluster.
         engine: its engine, if known: pairun then reads no other kind.
 
     Raises:

@@ -57,8 +57,6 @@ def submit(
     deletes those of plain Pods.
 
     Args:
-        cluster: the namespace.
-        name: the job's name in the cluster.
         objects: the objects, in the order of creation.
 
     Returns:
@@ -196,10 +194,6 @@ class Removed(NamedTuple):
 def remove(cluster: Cluster, name: str) -> Removed:
     """Delete a job: its workload, Pods, Secrets and ConfigMap; nothing, if its kind is unknown.
 
-    Args:
-        cluster: the namespace.
-        name: the job's name in the cluster.
-
     Raises:
         PairunError: the job does not exist, or the API server refuses.
     """
@@ -246,8 +240,6 @@ def wait_until_gone(
     """Wait until the Pods have ended, at most their grace time and a margin.
 
     Args:
-        cluster: the namespace.
-        removed: the result of `remove`.
         say: takes lines for people about an outage.
 
     Returns:

@@ -180,8 +180,6 @@ def follow(
     the engine is known, as for a job that was just submitted.
 
     Args:
-        cluster: the namespace.
-        name: the job's name in the cluster.
         engine: its engine, if known.
         say: takes lines for people about an outage.
 
@@ -221,8 +219,6 @@ def _again(cluster: Cluster, job: JobObjects, some_deleted: object) -> JobObject
     """Read a job's objects again.
 
     Args:
-        cluster: the namespace.
-        job: the job.
         some_deleted: whether Pods were deleted; for plain Pods this can mean that the job was.
 
     Raises:
@@ -288,8 +284,6 @@ def follow_for(
     Yields states, and lines for people about an outage.
 
     Args:
-        cluster: the namespace.
-        name: the job's name in the cluster.
         engine: its engine, if known.
         timeout_s: the limit in seconds; None for no limit.
         tick_s: yields None after this many seconds without a state.

@@ -28,7 +28,6 @@ class Activities:
     """Follows the journals of a run's instances.
 
     Args:
-        instances: all instances.
         limits: the time limits of their tasks.
     """
 

@@ -28,7 +28,6 @@ def main(who: str, volume: str, scratch: str, how: str, command: list[str]) -> i
         volume: what `DEFAULT_PAI_DIR` shows.
         scratch: an empty directory for a mount.
         how: ``exec`` or ``supervise``.
-        command: the command's argv.
     """
     block_signals()
     try:

@@ -39,7 +39,6 @@ class Isolation:
         """The argv that runs a command in an instance.
 
         Args:
-            command: the command's argv.
             volume: what ``/usr/local/pai`` shows.
             scratch: an empty directory of the instance.
             is_pid1: whether the command itself does the duties of PID 1.

@@ -151,16 +151,10 @@ class LocalRun:
         self._kill_at: float | None = None
         self._show_at = 0.0
 
-    @property
-    def isolation(self) -> Isolation:
-        """The isolation of the instances."""
-        return self._isolation
-
     def run(self, view: View, limits: Limits) -> RunOutcome:
         """Run the job to its end; then none of its processes runs any more.
 
         Args:
-            view: shows the run.
             limits: the time limits of tasks, for the view.
         """
         self._view = view

@@ -49,9 +49,6 @@ def place_with_hived(template: Object, job: Job, role: Role, options: Options) -
 
     Args:
         template: metadata and spec; changed in place.
-        job: the job.
-        role: the role.
-        options: the options for the job's objects.
     """
     hived = _hived(job)
     if hived is None:
@@ -114,8 +111,6 @@ def check_hived(job: Job, options: Options, problems: Problems) -> None:
     """Report what HiveD would refuse, and a missing scheduler.
 
     Args:
-        job: the job.
-        options: the options for the job's objects.
         problems: collects errors, and a warning if no setting names the scheduler.
     """
     hived = _hived(job)

@@ -41,10 +41,6 @@ def storable(job: Job, problems: Problems) -> Job:
 
     A plain password in an image's login becomes another secret. If a text would still contain a
     secret, for example as JSON, pairun writes the text again from the data.
-
-    Args:
-        job: the job.
-        problems: collects errors.
     """
     if job.secrets_unknown:
         secrets = job.node.get("secrets")
@@ -138,8 +134,6 @@ def config_map(job: Job, options: Options, problems: Problems) -> Object:
 
     Args:
         job: the job, without secrets in its text.
-        options: the options for its objects.
-        problems: collects errors.
     """
     framework = make_framework(job, framework_name=options.name)
     framework["metadata"].pop("namespace")

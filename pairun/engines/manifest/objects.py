@@ -199,7 +199,6 @@ def make_objects(job: Job, options: Options, problems: Problems | None = None) -
 
     Args:
         job: a valid job.
-        options: the options for its objects.
         problems: also collects warnings, such as settings that the engine ignores.
 
     Raises:
@@ -251,8 +250,6 @@ def check_settings(job: Job, options: Options, problems: Problems) -> None:
     """Report settings that the engine does not have, and mount points that are taken.
 
     Args:
-        job: the job.
-        options: the options for its objects.
         problems: collects errors, each once.
     """
     for pod in options.pods.values():
@@ -289,9 +286,6 @@ def check_requests(template: Object, role: Role, options: Options, problems: Pro
 
     Args:
         template: the role's finished Pod.
-        role: the role.
-        options: the options for the job's objects.
-        problems: collects errors.
     """
     spec, pod = template["spec"], options.pod(role.name)
     for setting, container in (

@@ -41,8 +41,6 @@ def confine(template: Object, role: Role, options: Options) -> None:
 
     Args:
         template: metadata and spec; changed in place.
-        role: the role.
-        options: the options for the job's objects.
     """
     if options.whole.get("pod_security") != "restricted":
         return
@@ -113,8 +111,6 @@ def check_profile(template: Object, role: Role, options: Options, problems: Prob
 
     Args:
         template: the role's finished Pod.
-        role: the role.
-        options: the options for the job's objects.
         problems: collects one error per field.
     """
     profile = options.whole.get("pod_security")
@@ -177,7 +173,6 @@ def set_apparmor(template: Object, options: Options) -> None:
 
     Args:
         template: metadata and spec; changed in place.
-        options: the options for the job's objects.
     """
     annotations, app = template["metadata"]["annotations"], template["spec"]["containers"][0]
     annotations.pop(APPARMOR, None)

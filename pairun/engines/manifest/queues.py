@@ -80,7 +80,6 @@ def mark_pod(template: Object, options: Options) -> None:
 
     Args:
         template: metadata and spec; changed in place.
-        options: the options for the job's objects.
     """
     pod, meta, spec = options.whole, template["metadata"], template["spec"]
     queue, group = pod.get("queue"), pod.get("pod_group")
@@ -103,8 +102,6 @@ def mark_workload(
 
     Args:
         workload: the objects; changed in place.
-        job: the job.
-        options: the options for its objects.
         problems: collects what Kueue does not support.
     """
     queue = options.whole.get("queue")

@@ -69,8 +69,6 @@ def failure_rules(
     condition instead; without the count, a Pod killed for its memory would restart forever.
 
     Args:
-        job: the job.
-        role: the role.
         spec: the Job's spec from `counted`.
         own: the cluster's exit codes for classes of failure; they outrank OpenPAI's.
         alone: whether a Pod may restart alone; then a temporary failure restarts it uncounted.

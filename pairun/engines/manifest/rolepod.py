@@ -53,8 +53,6 @@ def pod_template(
 
     Args:
         job: the job, without secrets in its text.
-        role: the role.
-        options: the options for the job's objects.
         index: the number of the only Pod; None if the engine sets an annotation with it.
         attempt: the source of FC_FRAMEWORK_ATTEMPT_ID; by default the first attempt.
 
@@ -245,8 +243,6 @@ def _apply_settings(template: Object, role: Role, options: Options) -> None:
 
     Args:
         template: metadata and spec; changed in place.
-        role: the role.
-        options: the options for the job's objects.
     """
     pod = options.pod(role.name)
     for part in ("metadata", "spec"):

@@ -83,7 +83,6 @@ def mount_storages(job: Job, spec: Object) -> None:
     """Mount a job's storages in the user's container: claims in the job's namespace.
 
     Args:
-        job: the job.
         spec: a Pod's spec; changed in place.
     """
     for number, storage in enumerate(job.storages):
