@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-from pairun.cli.options import access_of, add_access
+from pairun.cli.options import add_access, cluster_of
 from pairun.cli.streams import say
-from pairun.engines.kubernetes.kubeconfig import connect
 from pairun.engines.kubernetes.submitting import remove, wait_until_gone
 from pairun.report.problems import print_problems
 
@@ -24,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Delete the job; returns 0, or 1 if Pods still exist after their grace time."""
-    cluster = connect(access_of(args), args.vault)
+    cluster = cluster_of(args)
     removed = remove(cluster, args.name)
     print(f"deleted {_listed(removed.what)}", flush=True)
     print_problems(removed.kept, args.vault)

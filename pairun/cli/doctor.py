@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from types import FrameType
 
 from pairun.base.escapes import visible
-from pairun.cli.options import access_of, add_access, duration_s, print_json
+from pairun.cli.options import add_access, cluster_of, duration_s, print_json
 from pairun.engines.doctor.examining import Examination, examine
 from pairun.engines.doctor.finding import Finding
-from pairun.engines.kubernetes.kubeconfig import connect
 from pairun.engines.manifest.choices import SERVICE_ACCOUNT
 from pairun.report.tint import Tint
 
@@ -37,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check the cluster; returns 0, or 1 after a failure."""
     limit_s = duration_s("--timeout", args.timeout)
-    cluster = connect(access_of(args), args.vault)
+    cluster = cluster_of(args)
     default = os.environ.get("PAIRUN_IMAGE")
     what = Examination(
         account=args.account,

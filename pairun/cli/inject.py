@@ -13,6 +13,7 @@ from typing import Any
 from pairun.base.escapes import visible
 from pairun.base.sizes import QUANTITY
 from pairun.cli.options import add_removed
+from pairun.engines.manifest.choices import IMAGE, check_image
 from pairun.errors import PairunError, Problem, Problems
 from pairun.inject.imagecommand import Registries
 from pairun.inject.injecting import inject, uninject
@@ -24,7 +25,6 @@ from pairun.playbook.document.reading import read_file
 from pairun.playbook.document.texts import decode, load_bytes
 from pairun.report.problems import print_problems
 
-IMAGE = "PAIRUN_IMAGE"
 ACCOUNT, SECRET = "ServiceAccount", "Secret"
 """The kinds of objects that `--use` names."""
 _NOTHING = "none"
@@ -157,12 +157,7 @@ def _joined(texts: list[str]) -> str:
 
 def _options(args: argparse.Namespace, problems: Problems) -> Options:
     image = args.image or os.environ.get(IMAGE, "")
-    if not image or image.split() != [image]:
-        problems.error(
-            "PR782",
-            f"'{image}' is not an image" if image else "the init container has no image",
-            hint=f"give pairun's image, as the cluster pulls it, with --image or {IMAGE}",
-        )
+    check_image(image, problems)
     for option, value in args.removed:
         problems.error("PR801", f"{option} is gone", hint=_REMOVED[option].format(value))
     entrypoints = {}

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from pairun.cli.options import access_of, add_access
+from pairun.cli.options import add_access, cluster_of
 from pairun.cli.streams import say
 from pairun.engines.kubernetes.clusterlogs import LogSelection, follow_logs, print_logs
-from pairun.engines.kubernetes.kubeconfig import connect
 from pairun.errors import PairunError, Problem
 from pairun.kube.podstates import PodState
 from pairun.volume.logjournal import is_journal_line
@@ -44,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     selection = LogSelection(
         role=args.role, index=args.index, init=args.init, previous=args.previous, tail=args.tail
     )
-    cluster = connect(access_of(args), args.vault)
+    cluster = cluster_of(args)
     # A single instance, selected by its number, needs no name before each line.
     alone = args.role is not None and args.index is not None
 

@@ -7,8 +7,8 @@ import os
 import re
 
 from pairun.cli.options import add_removed, add_roots
-from pairun.engines.manifest.choices import ENGINES, Object, Options, Version
-from pairun.engines.manifest.making import IMAGE, make
+from pairun.engines.manifest.choices import ENGINES, IMAGE, Object, Options, Version
+from pairun.engines.manifest.making import make
 from pairun.errors import PairunError, Place, Problem, Problems, Source, did_you_mean
 from pairun.job.podresources import GPU_RESOURCE
 from pairun.playbook.document.checking import Format

@@ -11,7 +11,7 @@ from pairun.base.durations import parse_duration
 from pairun.errors import PairunError, Problem
 
 if TYPE_CHECKING:
-    from pairun.engines.kubernetes.kubeconfig import Access
+    from pairun.engines.kubernetes.cluster import Cluster
 
 
 def duration_s(option: str, text: str) -> float:
@@ -75,11 +75,15 @@ def add_access(parser: argparse.ArgumentParser, *, namespace: bool = True) -> No
                             help="where the job is (default: the context's namespace)")  # fmt: skip
 
 
-def access_of(args: argparse.Namespace) -> Access:
-    """The cluster that the options select."""
-    from pairun.engines.kubernetes.kubeconfig import Access
+def cluster_of(args: argparse.Namespace) -> Cluster:
+    """Open the cluster that the options select.
 
-    return Access(args.kubeconfig, args.context, args.namespace)
+    Raises:
+        PairunError: the kubeconfig cannot be used.
+    """
+    from pairun.engines.kubernetes.kubeconfig import Access, connect
+
+    return connect(Access(args.kubeconfig, args.context, args.namespace), args.vault)
 
 
 def print_json(document: Mapping[str, Any], indent: int | None = 2) -> None:

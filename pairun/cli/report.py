@@ -9,9 +9,8 @@ import sys
 from collections.abc import Sequence
 
 from pairun.base.runfolders import RUNS
-from pairun.cli.options import access_of, add_access, print_json
+from pairun.cli.options import add_access, cluster_of, print_json
 from pairun.engines.kubernetes.cluster import Cluster
-from pairun.engines.kubernetes.kubeconfig import Access, connect
 from pairun.errors import PairunError, Problem
 from pairun.kube.labels import OBJECT_NAME
 from pairun.report.journal.data import report_data
@@ -19,7 +18,6 @@ from pairun.report.journal.finding import read_all, read_instance
 from pairun.report.journal.history import InstancePast
 from pairun.report.journal.text import JournalText, print_blame
 from pairun.report.problems import print_problems
-from pairun.secrets.vault import Vault
 from pairun.volume.logjournal import VARIABLE as LOG_JOURNAL
 
 
@@ -42,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report; returns 0 if everything could be read, even for a failed run; else 1."""
-    cluster = _cluster(args.path, access_of(args), args.vault)
+    cluster = _cluster(args)
     if args.metrics:
         text, problems = _metrics(args.path, cluster)
         sys.stdout.write(text)
@@ -84,19 +82,19 @@ def _read(path: str | None, cluster: Cluster | None) -> tuple[list[InstancePast]
     return instances, [] if has_journal else [_without_journals(path)]
 
 
-def _cluster(path: str | None, access: Access, vault: Vault) -> Cluster | None:
+def _cluster(args: argparse.Namespace) -> Cluster | None:
     """The cluster of a job, if an option selects one or no file has this name; else None.
 
     Raises:
         PairunError: the selected cluster cannot be used.
     """
-    is_selected = access != Access()
-    if is_selected and path is None:
+    is_selected = any((args.kubeconfig, args.context, args.namespace))
+    if is_selected and args.path is None:
         raise PairunError(Problem("PR801", "name the job in the cluster"))
-    if path is None or not (is_selected or _may_be_job(path)):
+    if args.path is None or not (is_selected or _may_be_job(args.path)):
         return None
     try:
-        return connect(access, vault)
+        return cluster_of(args)
     except PairunError:
         if is_selected:
             raise

@@ -8,9 +8,8 @@ import sys
 import attrs
 
 from pairun.cli.following import add_follow_arguments, follow_job, follow_limits
-from pairun.cli.options import access_of, add_access, add_color, print_json
+from pairun.cli.options import add_access, add_color, cluster_of, print_json
 from pairun.engines.kubernetes.jobstate import JobState
-from pairun.engines.kubernetes.kubeconfig import connect
 from pairun.engines.kubernetes.watching import read_job
 from pairun.errors import PairunError, Problem
 from pairun.kube.podstates import PodState
@@ -35,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     limits = follow_limits(args, "--watch", given=args.watch)
     if args.watch and args.json:
         raise PairunError(Problem("PR801", "--json and --watch exclude each other"))
-    cluster = connect(access_of(args), args.vault)
+    cluster = cluster_of(args)
     if args.watch:
         return follow_job(cluster, args, args.name, limits)
     state = read_job(cluster, args.name)

@@ -6,9 +6,8 @@ import argparse
 
 from pairun.cli.following import add_follow_arguments, follow_job, follow_limits, named_in_cluster
 from pairun.cli.objectoptions import add_object_arguments, make_objects_of
-from pairun.cli.options import access_of, add_access, add_color
+from pairun.cli.options import add_access, add_color, cluster_of
 from pairun.cli.streams import say
-from pairun.engines.kubernetes.kubeconfig import connect
 from pairun.engines.kubernetes.submitting import submit
 from pairun.errors import PairunError
 from pairun.job.stored import load_input
@@ -31,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     limits = follow_limits(args, "--wait", given=args.wait)
     if args.job != "-":
         load_input(args.job)  # a missing job is a simpler mistake than a missing kubeconfig
-    cluster = connect(access_of(args), args.vault)
+    cluster = cluster_of(args)
     args.namespace = cluster.namespace
     args.kubernetes_version = args.kubernetes_version or cluster.version()
     options, objects, problems = make_objects_of(args)

@@ -14,7 +14,7 @@ import pytest
 
 from pairun.engines.completionpolicy import NEVER, Ended, RolePolicy, decide
 from pairun.engines.local import freeports
-from pairun.engines.local.freeports import PodUids
+from pairun.engines.local.freeports import draw_uid
 from pairun.engines.local.instance import MAX_LINE, InstanceOutput
 from pairun.engines.local.isolation import find_isolation
 from pairun.errors import PairunError
@@ -128,17 +128,17 @@ def test_ports(job: Any) -> None:
         asked.append(port)
         return port % 2 == 0
 
-    uids = PodUids(free)
+    taken: set[int] = set()
     (role,) = made.roles
     plan = PortPlan(port_annotation(role.resources.ports, DEFAULT_RANGE))
     drawn: list[int] = []
     for index in range(40):
-        uid = uids.draw(role, index)
+        uid = draw_uid(role, index, taken, free)
         drawn += [rendezvous_port(uid), *(n for ns in plan.of(uid, index).values() for n in ns)]
     assert len(drawn) == len(set(drawn)) == 40 * 6
     assert all(port % 2 == 0 for port in drawn)
     with pytest.raises(PairunError):
-        PodUids(lambda _: False).draw(role, 0)
+        draw_uid(role, 0, set(), lambda _: False)
 
 
 def test_more_ports_than_can_differ(job: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,7 @@ def test_more_ports_than_can_differ(job: Any, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(freeports, "hashed_port", counted)
     with pytest.raises(PairunError, match="992"):
-        PodUids(lambda _: True).draw(made.roles[0], 0)
+        draw_uid(made.roles[0], 0, set(), lambda _: True)
     assert len(numbers) < freeports.TRIES * 990 / 3
 
 

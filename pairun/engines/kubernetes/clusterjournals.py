@@ -45,9 +45,7 @@ def read_cluster_instances(cluster: Cluster, name: str) -> list[InstancePast]:
     job = find(cluster, name)
     instances = instances_of(cluster, job)
     to_read = _to_read(job, instances)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        journals = pool.map(lambda each: _journal(cluster, each), to_read)
-        read = {i.label: journal for i, journal in zip(to_read, journals, strict=True)}
+    read = {i.label: journal for i, journal in _journals(cluster, to_read)}
     is_unread = {i.label for i in instances if not i.gone} - read.keys()
     more = f"; a report reads up to {MOST_READ} journals"
     return [
@@ -77,19 +75,17 @@ def read_cluster_metrics(cluster: Cluster, name: str) -> tuple[str, list[Problem
     """
     instances = [i for i in instances_of(cluster, find(cluster, name)) if not i.gone]
     totals, problems, is_found = Totals(), list[Problem](), False
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        journals = pool.map(lambda each: _journal(cluster, each), instances)
-        for instance, journal in zip(instances, journals, strict=True):
-            if journal is None:
-                continue
-            is_found = True
-            where = f"pod {cluster.namespace}/{instance.pod}"
-            try:
-                reading = read_entries(io.BytesIO(journal), where)
-            except PairunError as e:
-                problems += e.problems
-            else:
-                totals.add(entry.data for entry in reading.entries)
+    for instance, journal in _journals(cluster, instances):
+        if journal is None:
+            continue
+        is_found = True
+        where = f"pod {cluster.namespace}/{instance.pod}"
+        try:
+            reading = read_entries(io.BytesIO(journal), where)
+        except PairunError as e:
+            problems += e.problems
+        else:
+            totals.add(entry.data for entry in reading.entries)
     return (totals.text() if is_found else ""), problems
 
 
@@ -114,6 +110,14 @@ def _instance(
         ignored=reading.ignored,
     )
     return attrs.evolve(past, notes=[*past.notes, known]) if past.outcome == UNFINISHED else past
+
+
+def _journals(
+    cluster: Cluster, instances: Sequence[PodState]
+) -> Iterator[tuple[PodState, bytes | None]]:
+    """The journals of some instances, several read at the same time."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield from zip(instances, pool.map(lambda i: _journal(cluster, i), instances), strict=True)
 
 
 def _journal(cluster: Cluster, instance: PodState) -> bytes | None:

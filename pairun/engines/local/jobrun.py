@@ -19,7 +19,7 @@ from pairun.base.paths import KEY_FILE, PLAIN_FILES, STOP_NOTE
 from pairun.base.signals import Signals
 from pairun.engines.completionpolicy import Decision, Ended, RolePolicy, decide
 from pairun.engines.local.activities import Activities, Limits
-from pairun.engines.local.freeports import PodUids
+from pairun.engines.local.freeports import draw_uid
 from pairun.engines.local.instance import InstanceOutput, LocalInstance, PhaseName
 from pairun.engines.local.isolation import Isolation, find_isolation
 from pairun.engines.local.workdir import GANG, TRIAL, WorkDir
@@ -187,8 +187,10 @@ class LocalRun:
     # --- preparing ---
 
     def _make_instances(self) -> list[LocalInstance]:
-        uids = PodUids()
-        drawn = {r.fc_name: [uids.draw(r, i) for i in range(r.instances)] for r in self._job.roles}
+        taken: set[int] = set()
+        drawn = {
+            r.fc_name: [draw_uid(r, i, taken) for i in range(r.instances)] for r in self._job.roles
+        }
         name = self._job.framework_id
         pods = {
             role: [

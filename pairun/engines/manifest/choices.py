@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 import attrs
 
+from pairun.errors import Problems
 from pairun.job.podresources import GPU_RESOURCE
 from pairun.playbook.document.reading import Node
 from pairun.playbook.podfragment import NO_POD_SETTINGS, PodSettings
@@ -21,6 +22,23 @@ SERVICE_ACCOUNT = "runtime-account"
 """The account whose API token the init container gets, if no setting of the Pods names another."""
 KUBELET_S = 2.0
 """How much of the Pod's grace time may pass before PID 1 gets the stop signal, in seconds."""
+
+
+IMAGE = "PAIRUN_IMAGE"
+"""The variable with the name of pairun's image."""
+
+
+def check_image(image: str, problems: Problems) -> None:
+    """Report that pairun's own image is missing or invalid."""
+    if not is_image(image):
+        message = f"'{image}' is not an image" if image else "the init container has no image"
+        hint = f"give pairun's image, as the cluster pulls it, with --image or {IMAGE}"
+        problems.error("PR782", message, hint=hint)
+
+
+def is_image(text: str) -> bool:
+    """Whether a text is a valid image name."""
+    return text.split() == [text]
 
 
 @attrs.frozen(kw_only=True)

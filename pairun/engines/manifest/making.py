@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import attrs
 
-from pairun.engines.manifest.choices import Object, Options
+from pairun.engines.manifest.choices import Object, Options, check_image
 from pairun.engines.manifest.objectnames import default_name
-from pairun.engines.manifest.objects import is_image, make_objects
+from pairun.engines.manifest.objects import make_objects
 from pairun.errors import PairunError, Problems
 from pairun.kube.labels import LABEL_VALUE
 from pairun.playbook.content import open_content
@@ -18,9 +18,6 @@ from pairun.playbook.effective import Layers
 from pairun.playbook.rules import own_exit_codes
 from pairun.review.jobreview import Settings, loaded, review_data
 from pairun.secrets.vault import Vault
-
-IMAGE = "PAIRUN_IMAGE"
-"""The variable with the name of pairun's image."""
 
 KEY_BYTES = 32
 
@@ -46,14 +43,7 @@ def make(
     """
     _check(options)
     problems = Problems()
-    if not is_image(options.image):
-        problems.error(
-            "PR782",
-            f"'{options.image}' is not an image"
-            if options.image
-            else "the init container has no image",
-            hint=f"give pairun's image, as the cluster pulls it, with --image or {IMAGE}",
-        )
+    check_image(options.image, problems)
     layers = Layers(open_content(options.roots, environment))
     settings = Settings(pod=options.settings, gpu_resource=options.gpu_resource)
     review = review_data(loaded(path), path, layers, options.user, [], settings, vault=vault)

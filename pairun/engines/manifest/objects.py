@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from pairun.base.sizes import quantity
-from pairun.engines.manifest.choices import Object, Options
+from pairun.engines.manifest.choices import Object, Options, is_image
 from pairun.engines.manifest.hived import check_hived
 from pairun.engines.manifest.jobsecrets import check_size, config_map, secret_objects, storable
 from pairun.engines.manifest.objectnames import LABEL_MAX, check_names, labels, metadata, short
@@ -223,11 +221,6 @@ def make_objects(job: Job, options: Options, problems: Problems | None = None) -
         made.append(config_map(stored, options, problems))
     problems.raise_errors()
     return [*made, *workload]
-
-
-def is_image(text: str) -> bool:
-    """Whether a text is a valid image name."""
-    return bool(text) and not re.search(r"\s", text)
 
 
 def _check_images(job: Job, problems: Problems) -> None:

@@ -86,7 +86,7 @@ def test_a_job_of_which_nothing_runs_waits_and_says_for_what(
 ) -> None:
     """Images that are pulled or not there make no running job; one container that runs does."""
     state = state_of(found, "d", instances(STARTING, STUCK))
-    monkeypatch.setattr("pairun.cli.status.connect", lambda *_: None)
+    monkeypatch.setattr("pairun.cli.status.cluster_of", lambda *_: None)
     monkeypatch.setattr("pairun.cli.status.read_job", lambda *_: state)
     assert cli.main(["status", "mnist"]) == 0
     said = capsys.readouterr().out.partition("\n")[0]
