@@ -13,11 +13,12 @@ from pairun.base.durations import format_duration
 from pairun.base.escapes import visible
 from pairun.cli.options import duration_s
 from pairun.engines.kubernetes.cluster import Cluster
-from pairun.engines.kubernetes.jobobjects import POD, NoJob
+from pairun.engines.kubernetes.jobobjects import NoJob
 from pairun.engines.kubernetes.jobstate import NOT_BEGUN, JobState, changes, named
 from pairun.engines.kubernetes.watching import follow_for
 from pairun.errors import PairunError, Problem
 from pairun.kube.podstates import ENDED, PodState
+from pairun.kube.workloads import POD
 from pairun.report.live.view import Activity, Standing, View, open_view
 
 STUCK_TIMEOUT = "10m"

@@ -3,28 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from pairun.kube.frameworkpods import completion_of, completion_words
-
-
-def workloads_state(engine: str, workloads: Sequence[Mapping[str, Any]]) -> tuple[str, str, int]:
-    """The state of a job's workloads together: failed if one failed, succeeded if all succeeded.
-
-    Args:
-        engine: ``framework``, ``job`` or ``jobset``.
-
-    Returns:
-        The state, the reason, and the number of instances.
-    """
-    states = [_STATES[engine](w) for w in workloads]
-    total = sum(number for *_, number in states)
-    for wanted in ("failed", "stopping", "running", "waiting", "succeeded"):
-        for state, because, _ in states:
-            if state == wanted:
-                return state, because, total
-    return "waiting", "", total
+from pairun.kube.labels import JOB_LABEL
 
 
 def _framework(obj: Mapping[str, Any]) -> tuple[str, str, int]:
@@ -86,7 +69,49 @@ def _deleted(obj: Mapping[str, Any]) -> bool:
     return bool((obj.get("metadata") or {}).get("deletionTimestamp"))
 
 
-_STATES = {"framework": _framework, "job": _job, "jobset": _jobset}
+class Kind(NamedTuple):
+    """A kind of object that starts Pods.
+
+    Attributes:
+        engine: the engine's name on the command line.
+        kind: the API's name of the kind.
+        version: its ``apiVersion``.
+        plural: the plural in its path.
+        controller: what creates its Pods.
+        state: reads the state, the reason and the number of instances of an object.
+        pods: the Pod label that holds the job's name.
+        is_built_in: whether every cluster has the kind.
+    """
+
+    engine: str
+    kind: str
+    version: str
+    plural: str
+    controller: str
+    state: Callable[[Mapping[str, Any]], tuple[str, str, int]]
+    pods: str = JOB_LABEL
+    is_built_in: bool = False
+
+    @property
+    def group(self) -> str:
+        """The API group; empty for the core group."""
+        return self.version.rpartition("/")[0]
+
+    def object(self, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+        """An object of this kind."""
+        about = {"apiVersion": self.version, "kind": self.kind}
+        return {**about, "metadata": metadata, "spec": spec}
+
+
+FRAMEWORK = Kind("framework", "Framework", "frameworkcontroller.microsoft.com/v1", "frameworks",
+                 "FrameworkController", _framework, "FC_FRAMEWORK_NAME")  # fmt: skip
+# a JobSet's Jobs have the label too
+JOBSET = Kind("jobset", "JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets", "the JobSet controller",
+              _jobset)  # fmt: skip
+JOB = Kind("job", "Job", "batch/v1", "jobs", "the Job controller", _job, is_built_in=True)
+POD = Kind("pod", "Pod", "v1", "pods", "kubelet", lambda _: ("waiting", "", 1), is_built_in=True)
+KINDS = (FRAMEWORK, JOBSET, JOB)
+"""The kinds with a controller, in the order in which pairun looks for a job."""
 
 
 def refusal_in(events: Iterable[Mapping[str, Any]], name: str, since: str) -> str:

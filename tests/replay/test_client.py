@@ -19,11 +19,11 @@ from pairun.contract.loading import load_module
 from pairun.contract.sources import built_in_modules
 from pairun.engines.kubernetes import apierrors, watching
 from pairun.engines.kubernetes.clusterlogs import LogSelection, print_logs
-from pairun.engines.kubernetes.jobobjects import KINDS
 from pairun.engines.kubernetes.submitting import remove, submit, wait_until_gone
 from pairun.engines.kubernetes.watching import follow, read_job
 from pairun.errors import PairunError
 from pairun.kube.ports import rendezvous_port
+from pairun.kube.workloads import KINDS
 from pairun.module import CheckModule
 from pairun.net.apiserver import ApiServer
 from pairun.rendezvous.locating import LeaderPod

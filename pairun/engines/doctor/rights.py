@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from pairun.engines.doctor.finding import Finding, Level, of_error
 from pairun.engines.kubernetes.apierrors import ClusterRefusal, role_rule
 from pairun.engines.kubernetes.cluster import Cluster
-from pairun.engines.kubernetes.jobobjects import KINDS, POD
 from pairun.errors import PairunError
+from pairun.kube.workloads import FRAMEWORK, KINDS, POD
 
 _REVIEWS = "/apis/authorization.k8s.io/v1"
-FRAMEWORKS = "frameworkcontroller.microsoft.com"
+FRAMEWORKS = FRAMEWORK.group
 
 
 class Need(NamedTuple):
@@ -94,12 +94,12 @@ def rules(engine: str, *commands: str) -> dict[tuple[str, str], list[str]]:
         if engine in right.engines:
             key = ("", right.resource)
             if right.resource == WORKLOAD:
-                key = (kind.version.rpartition("/")[0], kind.plural)
+                key = (kind.group, kind.plural)
             merged.setdefault(key, set()).update(right.verbs)
     return {key: sorted(merged[key]) for key in sorted(merged)}
 
 
-_INSTALLED = {FRAMEWORKS: "v1", "jobset.x-k8s.io": "v1alpha2"}
+_INSTALLED = {kind.group: kind.version for kind in KINDS if not kind.is_built_in}
 """API groups that some clusters lack, and their versions."""
 
 
@@ -108,9 +108,8 @@ def of_person(cluster: Cluster) -> Iterator[Finding]:
     known: dict[tuple[str, str, str], bool] = {}
     lacking: dict[str, list[tuple[str, str, list[str]]]] = {}
     for engine, kind in ENGINES.items():
-        group = kind.version.rpartition("/")[0]
         try:
-            if group in _INSTALLED and not has_group(cluster, group):
+            if kind.group in _INSTALLED and not has_group(cluster, kind.group):
                 continue
             needed = rules(engine, *COMMANDS)
             for right in ((*key, verb) for key, verbs in needed.items() for verb in verbs):
@@ -163,7 +162,7 @@ def of_account(cluster: Cluster, account: str, *, is_own: bool) -> Iterator[Find
 def has_group(cluster: Cluster, group: str) -> bool:
     """Whether the cluster has the kinds of a group."""
     try:
-        cluster.get(f"/apis/{group}/{_INSTALLED[group]}")
+        cluster.get(f"/apis/{_INSTALLED[group]}")
     except ClusterRefusal as e:
         if e.status in (403, 404):
             return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import attrs
 
@@ -20,36 +20,7 @@ from pairun.kube.frameworkpods import framework_instances
 from pairun.kube.labels import JOB_CONFIG, JOB_LABEL
 from pairun.kube.owners import Owner, controller_of
 from pairun.kube.podstates import PodState, newest, read_pod
-
-
-class Kind(NamedTuple):
-    """A kind of object that starts Pods.
-
-    Attributes:
-        engine: the engine's name on the command line.
-        kind: the API's name of the kind.
-        version: its ``apiVersion``.
-        plural: the plural in its path.
-        controller: what creates its Pods.
-        pods: the Pod label that holds the job's name.
-    """
-
-    engine: str
-    kind: str
-    version: str
-    plural: str
-    controller: str
-    pods: str = JOB_LABEL
-
-
-KINDS = (
-    Kind("framework", "Framework", "frameworkcontroller.microsoft.com/v1", "frameworks",
-         "FrameworkController", "FC_FRAMEWORK_NAME"),
-    # a JobSet's Jobs have the label too
-    Kind("jobset", "JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets", "the JobSet controller"),
-    Kind("job", "Job", "batch/v1", "jobs", "the Job controller"),
-)  # fmt: skip
-POD = Kind("pod", "Pod", "v1", "pods", "kubelet")
+from pairun.kube.workloads import FRAMEWORK, KINDS, POD, Kind
 
 
 @attrs.frozen
@@ -59,13 +30,13 @@ class JobObjects:
     Attributes:
         name: the job's name.
         kind: the kind that starts the Pods.
-        workloads: the objects of that kind; none for plain Pods.
+        workload: the object of that kind; None for plain Pods.
         policies: for plain Pods, the completion policy in the ConfigMap.
     """
 
     name: str
     kind: Kind
-    workloads: tuple[Mapping[str, Any], ...]
+    workload: Mapping[str, Any] | None
     policies: tuple[RolePolicy, ...] = ()
 
     @property
@@ -76,7 +47,7 @@ class JobObjects:
     @property
     def framework(self) -> Mapping[str, Any] | None:
         """The Framework; None for other kinds."""
-        return self.workloads[0] if self.kind.engine == "framework" and self.workloads else None
+        return self.workload if self.kind is FRAMEWORK else None
 
     def instances(self, pods: Iterable[PodState], *, is_over: bool = False) -> tuple[PodState, ...]:
         """The instances of the job, one per role and number.
@@ -127,7 +98,7 @@ def find(cluster: Cluster, name: str, engine: str | None = None) -> JobObjects:
         if engine in (None, kind.engine):
             with _collected(denied, kind.engine):
                 if (workload := workload_of(cluster, kind, name)) is not None:
-                    return JobObjects(name, kind, (workload,))
+                    return JobObjects(name, kind, workload)
     if engine in denied:
         raise denied[engine]
     pods = cluster.objects(cluster.path("v1", "pods"), f"{JOB_LABEL}={name}")
@@ -151,7 +122,7 @@ def find(cluster: Cluster, name: str, engine: str | None = None) -> JobObjects:
             raise denied.get(str(engine)) or absent(cluster, name)
     elif POD.engine in denied:
         raise denied[POD.engine]
-    return JobObjects(name, POD, (), _policies(config or {}))
+    return JobObjects(name, POD, None, _policies(config or {}))
 
 
 @contextlib.contextmanager
@@ -198,7 +169,7 @@ def workload_of(cluster: Cluster, kind: Kind, name: str) -> Mapping[str, Any] | 
         ClusterRefusal: the API server refuses.
     """
     # The Frameworks of OpenPAI's REST server do not have the label.
-    job = None if kind.engine == "framework" else name
+    job = None if kind is FRAMEWORK else name
     return read_own(cluster, kind.version, kind.plural, name, job)
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import attrs
 
 from pairun.base.escapes import visible
 from pairun.diagnose.instances import InstanceFailure, first_of, what_followed
 from pairun.engines.completionpolicy import Ended, RolePolicy, decide
-from pairun.engines.kubernetes.jobobjects import POD, JobObjects
+from pairun.engines.kubernetes.jobobjects import JobObjects
 from pairun.kube.frameworkpods import completion_of, decisive_instance
 from pairun.kube.podstates import ENDED, PodState
-from pairun.kube.workloads import workloads_state
+from pairun.kube.workloads import POD
 
 NAMED = 3
 """How many instances to name; more are counted."""
@@ -59,11 +60,11 @@ class JobState:
 
 def state_of(job: JobObjects, namespace: str, instances: Sequence[PodState]) -> JobState:
     """Compute the state of a job from its objects and its Pods."""
-    if job.kind is POD:
+    if job.workload is None:
         state, because, total = _decided(job.policies, instances)
     else:
-        state, because, total = workloads_state(job.kind.engine, job.workloads)
-        if state == "waiting" and (words := _untouched(job, time.time())):
+        state, because, total = job.kind.state(job.workload)
+        if state == "waiting" and (words := _untouched(job, job.workload, time.time())):
             because = words
     first = first_failure(job, instances)
     if state == "failed" and first is not None and first.reason:
@@ -91,22 +92,20 @@ CONTROLLER_S = 15.0
 """A running controller writes a status within this many seconds."""
 
 
-def _untouched(job: JobObjects, now: float) -> str:
+def _untouched(job: JobObjects, workload: Mapping[str, Any], now: float) -> str:
     """A note that no controller has acted on a workload; empty if one has, or still may.
 
     Args:
-        job: the job's objects.
         now: seconds since the epoch.
     """
-    for workload in job.workloads:
-        made = str((workload.get("metadata") or {}).get("creationTimestamp") or "")
-        with contextlib.suppress(ValueError):
-            age_s = now - datetime.fromisoformat(made).timestamp()
-            if age_s >= CONTROLLER_S and not workload.get("status"):
-                return (
-                    f"no controller has acted on {job.kind.kind} {job.name} since {made}: "
-                    f"check that {job.kind.controller} runs"
-                )
+    made = str((workload.get("metadata") or {}).get("creationTimestamp") or "")
+    with contextlib.suppress(ValueError):
+        age_s = now - datetime.fromisoformat(made).timestamp()
+        if age_s >= CONTROLLER_S and not workload.get("status"):
+            return (
+                f"no controller has acted on {job.kind.kind} {job.name} since {made}: "
+                f"check that {job.kind.controller} runs"
+            )
     return ""
 
 

@@ -207,10 +207,10 @@ def remove(cluster: Cluster, name: str) -> Removed:
             raise
     pods = pods_of(cluster, job) if job else ()
     what: list[Made] = []
-    if job and job.workloads:
+    if job and job.workload is not None:
         kind = {"kind": job.kind.kind, "apiVersion": job.kind.version}
         path = cluster.path(job.kind.version, job.kind.plural)
-        what = [_made(w, path, kind) for w in job.workloads]
+        what = [_made(job.workload, path, kind)]
     elif job:
         what = [Made("Pod", p.pod, cluster.path("v1", "pods", p.pod), p.uid, "v1") for p in pods]
     gone = [str(m) for m in (*what, *helpers) if cluster.delete(m.path, m.uid)]

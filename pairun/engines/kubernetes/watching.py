@@ -19,7 +19,6 @@ from pairun.diagnose.progress import Progress, progress_in
 from pairun.engines.kubernetes.apierrors import ClusterRefusal, Patience, Unreachable
 from pairun.engines.kubernetes.cluster import PAGE, Cluster
 from pairun.engines.kubernetes.jobobjects import (
-    POD,
     JobObjects,
     absent,
     find,
@@ -30,7 +29,7 @@ from pairun.engines.kubernetes.jobstate import JobState, first_failure, state_of
 from pairun.engines.manifest.queues import KUEUE_QUEUE
 from pairun.kube.endwords import APP
 from pairun.kube.podstates import PodState, diagnoses, read_pod
-from pairun.kube.workloads import queue_words, refusal_in
+from pairun.kube.workloads import POD, queue_words, refusal_in
 
 T = TypeVar("T")
 
@@ -67,8 +66,9 @@ def _explained(cluster: Cluster, job: JobObjects, state: JobState) -> JobState:
         return state
     if state.state == "waiting" and (words := _queue_words(cluster, job)):
         return attrs.evolve(state, because=visible(words)[:EVENT_CHARS])
-    missing = job.workloads and len(state.instances) < state.total
-    if not missing or state.ended or state.because or job.kind.engine not in ("job", "jobset"):
+    if len(state.instances) >= state.total or state.ended or state.because:
+        return state
+    if job.workload is None or job.framework is not None:
         return state
     query = {"fieldSelector": "reason=FailedCreate,involvedObject.kind=Job", "limit": str(PAGE)}
     try:
@@ -76,7 +76,7 @@ def _explained(cluster: Cluster, job: JobObjects, state: JobState) -> JobState:
     except ClusterRefusal:
         return state
     # an earlier job of this name may have left Events
-    since = min(str((w.get("metadata") or {}).get("creationTimestamp")) for w in job.workloads)
+    since = str((job.workload.get("metadata") or {}).get("creationTimestamp"))
     said = visible(refusal_in(events, job.name, since))[:EVENT_CHARS]
     return attrs.evolve(state, because=said, refused=bool(said))
 
@@ -93,26 +93,23 @@ def _queue_words(cluster: Cluster, job: JobObjects) -> str:
 
     Plain Pods report themselves that they are gated.
     """
-    for workload in job.workloads:
-        meta = workload.get("metadata") or {}
-        if (name := (meta.get("labels") or {}).get(KUEUE_QUEUE)) is None:
-            continue
-        found = None
-        try:
-            for version in _KUEUE:
-                with _ignored(404):
-                    path = cluster.path(version, "workloads")
-                    found = list(cluster.objects(path, f"{_JOB_UID}={meta.get('uid')}"))
-                    break
-        except ClusterRefusal as e:
-            return f"waiting in queue {name}; cannot read the reason: {e}"
-        if found is None:
-            return f"waiting in queue {name}: the cluster has no Kueue that would start the job"
-        if not found:
-            return f"waiting for quota in queue {name}: Kueue has no Workload of this job"
-        if words := queue_words(str(name), found[0]):
-            return words
-    return ""
+    meta = (job.workload or {}).get("metadata") or {}
+    if (name := (meta.get("labels") or {}).get(KUEUE_QUEUE)) is None:
+        return ""
+    found = None
+    try:
+        for version in _KUEUE:
+            with _ignored(404):
+                path = cluster.path(version, "workloads")
+                found = list(cluster.objects(path, f"{_JOB_UID}={meta.get('uid')}"))
+                break
+    except ClusterRefusal as e:
+        return f"waiting in queue {name}; cannot read the reason: {e}"
+    if found is None:
+        return f"waiting in queue {name}: the cluster has no Kueue that would start the job"
+    if not found:
+        return f"waiting for quota in queue {name}: Kueue has no Workload of this job"
+    return queue_words(str(name), found[0])
 
 
 @contextlib.contextmanager
@@ -228,7 +225,7 @@ def _again(cluster: Cluster, job: JobObjects, some_deleted: object) -> JobObject
         return find(cluster, job.name, job.kind.engine) if some_deleted else job
     if (workload := workload_of(cluster, job.kind, job.name)) is None:
         raise absent(cluster, job.name)
-    return attrs.evolve(job, workloads=(workload,))
+    return attrs.evolve(job, workload=workload)
 
 
 class _Pods(dict[str, PodState]):

@@ -25,6 +25,7 @@ from pairun.errors import Problems
 from pairun.job.model import Job, Role
 from pairun.job.templates import TAG
 from pairun.kube.gang import RESTART_ATTEMPT
+from pairun.kube.workloads import JOB, JOBSET, POD
 from pairun.openpai.framework import make_framework
 from pairun.playbook.podfragment import APP, PodSettings, found
 
@@ -49,9 +50,7 @@ def pod_workload(job: Job, options: Options, problems: Problems) -> list[Object]
             meta = metadata(options, name)
             meta["labels"] = {**labels(options), **template["metadata"]["labels"]}
             meta["annotations"] = template["metadata"]["annotations"]
-            made.append(
-                {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
-            )
+            made.append(POD.object(meta, template["spec"]))
     return made
 
 
@@ -87,7 +86,7 @@ def job_workload(job: Job, options: Options, problems: Problems) -> list[Object]
     else:
         warn_of_exit_codes(problems)
     spec["template"] = pod_template(job, role, options, index=0 if alone else None)
-    return [_workload("batch/v1", "Job", options, spec)]
+    return [JOB.object(metadata(options, options.name), spec)]
 
 
 def _warn(job: Job, role: Role, problems: Problems) -> None:
@@ -131,12 +130,7 @@ def jobset_workload(job: Job, options: Options, problems: Problems) -> list[Obje
     if ending and len(job.roles) > 1:
         spec["successPolicy"] = {"operator": "Any", "targetReplicatedJobs": ending}
     spec["replicatedJobs"] = [_replicated(job, r, names[r.name], options) for r in job.roles]
-    return [_workload("jobset.x-k8s.io/v1alpha2", "JobSet", options, spec)]
-
-
-def _workload(version: str, kind: str, options: Options, spec: Object) -> Object:
-    meta = metadata(options, options.name)
-    return {"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec}
+    return [JOBSET.object(metadata(options, options.name), spec)]
 
 
 def _name(role: Role, options: Options) -> str:

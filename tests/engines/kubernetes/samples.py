@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from pairun.engines.kubernetes.cluster import Cluster
-from pairun.engines.kubernetes.jobobjects import KINDS, POD, JobObjects
+from pairun.engines.kubernetes.jobobjects import JobObjects
 from pairun.errors import PairunError
 from pairun.kube.podstates import PodState, newest, read_pod
+from pairun.kube.workloads import KINDS, POD
 from pairun.runtime.termination import Summary, message
 from pairun.volume.logjournal import PREFIX
 from tests.fakeapi import Fake, Handler
@@ -110,10 +111,10 @@ INIT_WORDS = (
 )
 
 
-def objects(engine: str, *workloads: dict[str, Any]) -> JobObjects:
+def objects(engine: str, workload: dict[str, Any] | None = None) -> JobObjects:
     """A job of an engine."""
     kind = next((k for k in KINDS if k.engine == engine), POD)
-    return JobObjects("mnist", kind, workloads)
+    return JobObjects("mnist", kind, workload)
 
 
 def completed(kind: str) -> dict[str, Any]:

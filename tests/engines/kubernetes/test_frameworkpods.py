@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from pairun.engines.kubernetes.jobobjects import KINDS, JobObjects
+from pairun.engines.kubernetes.jobobjects import JobObjects
 from pairun.engines.kubernetes.jobstate import JobState, state_of
 from pairun.kube.frameworkpods import framework_instances, log_folder
 from pairun.kube.podstates import PodState, read_pod
+from pairun.kube.workloads import KINDS
 
 OBSERVED = Path(__file__).parent / "observed"
 BOOM = (
@@ -32,7 +33,7 @@ def observed(name: str) -> dict[str, Any]:
 
 def state(framework: dict[str, Any], *pods: PodState) -> JobState:
     """The state of the job."""
-    job = JobObjects(framework["metadata"]["name"], KINDS[0], (framework,))
+    job = JobObjects(framework["metadata"]["name"], KINDS[0], framework)
     return state_of(job, "default", job.instances(pods))
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from pairun.cli import main as cli
 from pairun.engines.completionpolicy import RolePolicy
-from pairun.engines.kubernetes.jobobjects import POD, JobObjects
+from pairun.engines.kubernetes.jobobjects import JobObjects
 from pairun.engines.kubernetes.jobstate import JobState, changes, state_of
+from pairun.kube.workloads import POD
 from tests.calls import calls_of
 from tests.engines.kubernetes.samples import (
     EVICTED,
@@ -59,7 +60,7 @@ def test_plain_pods_are_decided_by_their_completion_policy() -> None:
     pods = instances(failed(0, 7), pod(index=1, phase="Running"))
     assert state_of(objects("pod"), "default", pods).exit_code == 7
     policies = (RolePolicy("worker", 2, -1, 2),)
-    found = JobObjects("mnist", POD, (), policies)
+    found = JobObjects("mnist", POD, None, policies)
     assert state_of(found, "default", pods).state == "running"
 
 
