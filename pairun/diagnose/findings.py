@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pairun.diagnose import tracebacks
-from pairun.diagnose.hits import SHELL_CLASSES, HitSearch, echoes
+from pairun.diagnose.hits import HitSearch, echoes
 from pairun.diagnose.lines import Log, parse
 from pairun.diagnose.segments import (
     Mark,
@@ -22,13 +22,12 @@ from pairun.diagnose.segments import (
 )
 from pairun.diagnose.signals import CERTAIN, FIRM, Signal
 from pairun.diagnose.surroundings import (
-    ERROR_LEVEL,
-    TROUBLE,
+    SHELL_CLASSES,
     Surroundings,
     is_answered,
-    is_programs_exception,
+    is_of_shell,
     is_progress,
-    is_shells,
+    is_trouble,
 )
 from pairun.diagnose.systemfacts import facts_of
 from pairun.diagnose.table import SearchLimit, Table
@@ -110,45 +109,32 @@ def findings_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> 
 
 
 def _explained(signals: Sequence[Signal]) -> list[Signal]:
-    """Reduce the weights of errors that programs report while they are stopped, and of stops after a cause."""
+    """Reduce the weights of what a stop explains, of a shell's reports before an error, and of stops after a cause."""
     stops = [each.at for each in signals if each.klass in _STOPS and each.weight >= FIRM]
-    own = [each for each in signals if each.klass != "child_failed" and not _is_shells(each)]
-    errors = [each for each in own if each.weight >= CERTAIN]
+    errors = [
+        each
+        for each in signals
+        if each.weight >= CERTAIN and each.klass != "child_failed" and not _is_of_shell(each)
+    ]
+    causes = [s for s in errors if s.role in ("cause", "code") and s.weight >= FIRM]
 
-    def weighed(each: Signal) -> Signal:
+    def highest(each: Signal) -> int:
+        if each.klass in _STOPS:
+            return max((s.weight for s in causes if s.at < each.at), default=99) - 1
+        if _is_of_shell(each):
+            # a shell goes on after a command that fails: a later stop or error is what ended the job
+            later = [s.weight - 1 for s in errors if s.at > each.at]
+            return max(later, default=98) - _LOSS * any(stop > each.at for stop in stops)
         follows = each.role == "code" or each.klass in _TORN_DOWN
-        # a shell goes on after a command that fails: a later stop or error is what ended the job
-        if (follows and any(0 < each.at - stop < _SHUTDOWN_BYTES for stop in stops)) or (
-            _is_of_script(each) and any(stop > each.at for stop in stops)
-        ):
-            return each._replace(weight=each.weight - _LOSS)
-        if not _is_shells(each):
-            return each
-        later = [error.weight - 1 for error in errors if error.at > each.at]
-        return each._replace(weight=min(each.weight, max(later, default=98)))
+        is_after = any(0 < each.at - stop < _SHUTDOWN_BYTES for stop in stops)
+        return each.weight - _LOSS * (follows and is_after)
 
-    signals = [weighed(each) for each in signals]
-    causes = [s for s in signals if s.role in ("cause", "code") and s.weight >= FIRM]
-
-    def after_cause(each: Signal) -> Signal:
-        if each.klass not in _STOPS:
-            return each
-        highest = max((cause.weight for cause in causes if cause.at < each.at), default=99) - 1
-        return each._replace(weight=min(each.weight, highest))
-
-    return [after_cause(each) for each in signals]
+    return [each._replace(weight=min(each.weight, highest(each))) for each in signals]
 
 
-def _is_shells(signal: Signal) -> bool:
-    """Whether a shell reports a command that it cannot run."""
-    return signal.klass in SHELL_CLASSES and signal.line is not None and is_shells(signal.line)
-
-
-def _is_of_script(signal: Signal) -> bool:
+def _is_of_shell(signal: Signal) -> bool:
     """Whether a script's command failed, not a program by an exception."""
-    if signal.klass not in SHELL_CLASSES or signal.log is None or signal.line is None:
-        return False
-    return signal.rule != "" and not is_programs_exception(signal.log, signal.line)
+    return signal.klass in SHELL_CLASSES and signal.line is not None and is_of_shell(signal.line)
 
 
 def _ends_well(log: Log, last: Segment, failed_at: Sequence[Mark]) -> bool:
@@ -162,8 +148,7 @@ def _ends_well(log: Log, last: Segment, failed_at: Sequence[Mark]) -> bool:
     if Surroundings(log).succeeded_at >= last.start:
         return True
     tail = [line for line in log.tail(_TAIL_LINES) if line.at >= last.start]
-    troubles = [x for x in tail if TROUBLE.search(x.text) or ERROR_LEVEL.search(x.text)]
-    if not all(tracebacks.is_ignored(log, line) for line in troubles):
+    if not all(tracebacks.is_ignored(log, line) for line in filter(is_trouble, tail)):
         return False
     return last.anew or any(map(is_progress, tail))
 

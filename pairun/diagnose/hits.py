@@ -12,60 +12,30 @@ from collections.abc import Iterator, Mapping
 from pairun.diagnose import tracebacks
 from pairun.diagnose.lines import HEADER, Line, Log
 from pairun.diagnose.signals import CERTAIN, Signal
-from pairun.diagnose.surroundings import INFO, Surroundings, is_progress
+from pairun.diagnose.surroundings import (
+    HANDLED,
+    LESS,
+    OUTLIVED,
+    Surroundings,
+    is_healed,
+    is_progress,
+    is_shells,
+    is_taken_back,
+    level_of,
+)
 from pairun.diagnose.table import Rule, RuleMatch, Table, make_rule
 
-FETCH_CLASSES = frozenset(("network_unreachable", "remote_auth", "service_quota"))
-"""Failures to get something from a server outside of the job."""
-
-_OUTAGES, _OUTAGE_LINES = 2, 8
-_HEALING = FETCH_CLASSES | {"storage_io_error"}
+_HEALING = frozenset(("network_unreachable", "remote_auth", "service_quota", "storage_io_error"))
 """Failures of a server that may come back while the program waits."""
 
 _RETRIABLE = frozenset(("retry", "retry_elsewhere"))
+_OUTAGES, _OUTAGE_LINES = 2, 8
 
-_WARNING = re.compile(
-    r"(?<!NCCL )\bWARN(?:ING)?\b|\b[Ww]arn(?:ing)?:|^\[?W\d{4}|\[W ?\d{3,4}|\[W\]|\[W \w+\.cpp|\[warn"
-)
-_HARMLESS = re.compile(r"\w+Warning: |\bW tensorflow/")
+_INFO = 30
+"""How much a line at the level INFO loses; the error itself often follows at another level."""
 
 _FAILED_OP = "OP_REQUIRES failed at"
 """TensorFlow logs this as a warning for every operation that fails."""
-
-_RETRY = re.compile(
-    r"(?i)\bretry(?:ing)?\b(?!-after)|\bretries left|\bwill (?:be )?(?:retr|try again|continue|skip|ignore)"
-    r"|\battempt \d+ ?(?:/|of) ?\d+|\bfall(?:ing)? ?back\b|(?<!Error syncing pod, )\bskipp(?:ing|ed)\b|\bignor(?:ing|ed|e)\b"
-    r"|\bfrom scratch\b|\busing (?:the )?(?:default|system temp)|\bgoing to \S+ instead\b|\b(?:try|attempt)ing (?:another|the next|(?:port )?\d{2,5})\b"
-    r"|\b(?:exists?|found|missing|available)(?: yet)?\W{1,3}(?:download|creat|generat|build|comput|initiali[sz])ing\b|\bcaught (?!signal|collective|\w+ in )|\bre-?connect(?:ing|ed)\b|\brecovered\b|\b(?:safely|harmless)\b|\btrying again\b|\bnon-?fatal\b"
-    r"|\b(?:reading|loading|using|taking|trying) (?:[\w'-]+ ){1,6}instead\b"
-    r"|[;,.] (?:using|disabling|defaulting to|will use) "
-    r"|\b(?:was |were )?(?:refreshed|renewed) (?:automatically|it|successfully)|\bnew (?:session|connection|token|lease)s? (?:was )?(?:opened|created|established|obtained|fetched)"
-    r"|\bresumed (?:from|at) (?:step|epoch|iteration|checkpoint)\b"
-    r"|\b(?:continuing|proceeding|running|going on) without\b|\bwill not be (?:logged|recorded|collected|measured|shown|reported|tracked)\b"
-)
-_RETRY_FOLLOWS = re.compile(
-    r"(?:.* will be retried\b|\W*(?:\w+ ?[:|-] ?)?(?:[Rr]etrying|[Ww]ill (?:re)?try|[Tt]rying again|[Ff]alling back"
-    r"|[Uu]sing (?:the |a )?(?:local|cached|fallback)|[Cc]ontinuing without|'.{1,300}' has appeared)\b)"
-    r"(?!.*\b(?P<attempt>\d+) ?(?:/|of) ?(?P=attempt)\b)"
-)
-
-_HEALED = re.compile(
-    r"(?i)\b(?:error|problem|outage|connection)\b.{0,40}\b(?:resolved|restored|recovered|re-?established)\b"
-    r"|^\W*(?:[\w-]{1,40}\W{1,3})?(?:re)?connected\b(?! host)|\b(?:server|service|endpoint|database|broker|backend) is (?:now )?(?:up|ready|reachable)\b|; re-?connected\b|\. Reconnected\b"
-    r"|\bnfs: server \S+ OK\b"
-)
-"""A client reports that it reaches its server again."""
-
-_EXHAUSTED = re.compile(
-    r"(?i)max(?:imum)? (?:number of )?retries|retries exceeded|giving up|gave up|retry failed after"
-)
-
-
-_CONDITIONAL = re.compile(
-    r"(?i)\b(?:(?<!\bas )if|in case|whenever|unless|to avoid|to prevent|can cause|may cause|might cause|could cause"
-    r"|^(?:note: )?when|can lead to|may lead to|might lead to|may result in|can result in|typically happens)\b"
-)
-"""Advice on what may happen, not a report of it, if it precedes the match in the same sentence."""
 
 _ZERO = re.compile(r"\w{0,12}(?:[\"']?\s{0,2}(?<!Error)[:=]\s{0,2}|(?<=s) )0(?![\w.:/-]|,\d)")
 """The number of errors that a monitor counts, if it follows the match."""
@@ -73,105 +43,45 @@ _ZERO = re.compile(r"\w{0,12}(?:[\"']?\s{0,2}(?<!Error)[:=]\s{0,2}|(?<=s) )0(?![
 _NCCL_TRACE = re.compile(r"\.cc:\d+ -> \d|(?i:fail|abort|error)")
 """NCCL logs the place of an error as information."""
 
-_OPTIONAL = re.compile(
-    r"(?i)^(?!\w*(?:error|exception)\b).{0,120}\b(?:could not|cannot|can't|failed to|unable to) import\b"
-)
-"""A program reports that it tried to import a package; it does not raise."""
-
-_NEGATED = re.compile(r"(?i)\b(?:no|without(?: a| any)?|zero)\s+(?:further |more )?$")
-"""The words before a match that turn it into its opposite."""
-
-_CODE = re.compile(r"\s*(?:except \w[\w., ()]{0,120}(?: as \w+)?:|raise \w[\w.]{0,80}\()")
-"""The form of a line of Python's source code."""
-
 _CAUGHT = re.compile(r"\b[Cc]aught \w+ in (?:DataLoader|pin memory|replica|\w+ (?:worker|process))")
 _ORIGINAL = "Original Traceback"
 """PyTorch's wrapper of an exception of a worker process or thread, which follows it."""
 
-_SENTENCE_END = re.compile(r"[.!?;] ")
-
-_QUOTED = re.compile(r"\s*\d+ \| ")
-"""The form in which compilers and linters quote source code."""
-
-
-def is_handled(line: Line) -> bool:
-    """Whether a line says that the program retries, or continues without what failed."""
-    return bool(_RETRY.search(line.text)) and not _EXHAUSTED.search(line.text)
-
-
-def is_mild(line: Line) -> bool:
-    """Whether a line is a warning or less, a condition, or source code."""
-    forms = (_WARNING, _HARMLESS, INFO, _CODE, _CONDITIONAL)
-    return any(each.search(line.shown) for each in forms)
-
-
-def _is_conditional(match: re.Match[str]) -> bool:
-    """Whether the text describes the match as merely possible."""
-    upto = (match.string[: match.start()], match.string[: match.end()])
-    return any(_CONDITIONAL.search(_SENTENCE_END.split(text)[-1]) for text in upto)
-
-
-def _is_healed(rule: Rule, match: re.Match[str], line: Line, log: Log) -> bool:
-    """Whether a later line says that the server is back.
-
-    A file server that was away several times is a failure all the same.
-    """
-    if rule.klass not in _HEALING:
-        return False
-    if rule.klass == "storage_io_error":
-        before = sum(match[0] in above.text for above in log.before(line.at, _OUTAGE_LINES))
-        if before >= _OUTAGES:
-            return False
-    return any(_HEALED.search(after.text) for after in log.after(line.at, 24))
-
 
 def penalty_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
     """How much the line and its traceback reduce a rule's weight."""
-    doubt = 0
-    head = line.shown[: len(line.shown) - len(line.text) + match.start() + 40]
-    if _FAILED_OP in line.text:
-        doubt += 18
-    elif not rule.is_warning:
-        warned = 45 if rule.role == "end" else 52
-        doubt += 60 if _HARMLESS.search(head) else warned if _WARNING.search(head) else 0
-    if is_handled(line):
-        doubt += 55 if not _RETRY.search(match[0]) else 0
-    elif any(_RETRY_FOLLOWS.match(after.text) for after in log.after(line.at, 1)):
-        doubt += 55
+    level = level_of(line, match.start() + 40)
+    is_trace = level == "info" and rule.klass.startswith("nccl_") and _NCCL_TRACE.search(line.text)
     if (
-        line.text.startswith("+ ")
-        or _QUOTED.match(line.text)
-        or _NEGATED.search(match.string[: match.start()])
+        is_taken_back(match, line, log)
+        or (rule.klass in _HEALING and _is_healed(rule, match, line, log))
+        or (rule.role != "code" and _ZERO.match(line.text, match.end()))
+        or (_CAUGHT.search(line.text) and any(_ORIGINAL in a.text for a in log.after(line.at, 3)))
+        or (level == "warning" and not rule.is_warning and _FAILED_OP not in line.text)
+        or (level == "info" and "NCCL INFO" in line.text + line.shown and not is_trace)
     ):
-        doubt += 55
-    if _is_healed(rule, match, line, log):
-        doubt += 55
-    if rule.klass == "module_not_found" and _OPTIONAL.match(line.text):
-        doubt += 20
-    if _CAUGHT.search(line.text) and any(_ORIGINAL in a.text for a in log.after(line.at, 3)):
-        doubt += 55
-    if _is_conditional(match):
-        doubt += 60
-    if rule.role != "code" and _ZERO.match(line.text, match.end()):
-        doubt += 60
-    if INFO.search(head):
-        is_trace = rule.klass.startswith("nccl_") and _NCCL_TRACE.search(line.text)
-        doubt += 60 if "NCCL INFO" in head and not is_trace else 30
+        return HANDLED
     if tracebacks.is_source(log, line):
-        return doubt + (20 if tracebacks.replaces_exception(log, line) else 60)
-    if _CODE.match(line.text) and not any('File "' in b.text for b in log.before(line.at, 1)):
-        return doubt + 60
-    if rule.role == "code" and match.start() > 0 and line.text[: match.start()].strip("|+- "):
+        return LESS if tracebacks.replaces_exception(log, line) else HANDLED
+    if rule.role in ("code", "consequence") and tracebacks.is_ignored(log, line):
+        return OUTLIVED
+    doubt = _INFO if level == "info" else LESS if _FAILED_OP in line.text else 0
+    if rule.role == "code" and line.text[: match.start()].strip("|+- "):
         doubt += 6
     if (
         rule.role in ("cause", "code", "consequence")
         and tracebacks.follow_up(log, line) == "handled"
     ):
         # a failed handler is no evidence against the storage or the network
-        doubt += 25 if rule.role == "code" else 2 if rule.retry in _RETRIABLE else 12
-    if rule.role in ("code", "consequence") and tracebacks.is_ignored(log, line):
-        doubt += 40
+        doubt += LESS if rule.role == "code" else 2 if rule.retry in _RETRIABLE else 12
     return doubt
+
+
+def _is_healed(rule: Rule, match: re.Match[str], line: Line, log: Log) -> bool:
+    """Whether the server is back; one that was away several times is a failure all the same."""
+    outages = sum(match[0] in above.text for above in log.before(line.at, _OUTAGE_LINES))
+    is_lasting = rule.klass == "storage_io_error" and outages >= _OUTAGES
+    return not is_lasting and is_healed(line, log)
 
 
 _MAX_REPEATS = 24
@@ -194,11 +104,6 @@ _INTERRUPTED = make_rule(
 _CODE_ONLY = frozenset(
     ("AttributeError", "KeyError", "NameError", "UnboundLocalError", "ZeroDivisionError")
 )
-SHELL_CLASSES = frozenset(
-    ("command_not_found", "file_not_found", "module_not_found", "permission_denied", "shell_error")
-)
-"""Failures of one command, after which a shell continues."""
-
 _ECHO = re.compile(r"\^C(?! to )")
 _GUESSES = re.compile(r"(?:Some common causes include|There are some potential root causes)\b")
 """The start of Ray's list of possible causes for a lost worker; Ray has observed none of them."""
@@ -238,8 +143,9 @@ class HitSearch:
 
     def weighed(self, reported: Signal) -> Signal:
         """A system's report; weighs less if the job trained on."""
-        doubt = self._surroundings.outlived_doubt(reported.at)
-        return reported._replace(weight=reported.weight - doubt)
+        if not self._surroundings.is_training_after(reported.at):
+            return reported
+        return reported._replace(weight=reported.weight - HANDLED)
 
     def _is_repeated(self, rule: str, line: Line) -> bool:
         """Whether the rule has matched so often that further lines add no information."""
@@ -269,14 +175,13 @@ class HitSearch:
         if score >= CERTAIN:
             score -= penalty_of(rule, match, line, self._log)
             if rule.role == "end":
-                score -= self._surroundings.outlived_doubt(line.at)
+                score -= HANDLED * self._surroundings.is_training_after(line.at)
+            elif self._surroundings.served_after(line, is_cause=rule.role != "code"):
+                score -= HANDLED
             else:
-                score -= self._surroundings.progress_doubt(line)
-                score -= self._surroundings.served_doubt(line, is_cause=rule.role != "code")
-            if rule.role == "code":
-                score -= self._surroundings.stray_doubt(line)
-            if rule.klass in SHELL_CLASSES or line.text.startswith("fatal: "):
-                score -= self._surroundings.output_doubt(line)
+                score -= self._surroundings.doubt(line)
+            if is_shells(line) and self._surroundings.commands_after(line):
+                score -= HANDLED
         # of a match of many words, the last ones
         start = max(match.start(), match.end() - _MATCH_CHARS)
         return _hit(rule, score, line, self._log, details, start)

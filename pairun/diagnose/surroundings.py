@@ -1,22 +1,30 @@
-"""What a log shows after a line: progress, success or more errors.
+"""What stands around a line that looks like a failure: whether it was handled, and whether the log goes on.
 
-If the job continued after a line, that line is not the cause.
+A line is no failure if it says so itself (a warning, a retry, advice, source code), or if the job made
+progress, succeeded or went on as usual after it.
 """
 
 from __future__ import annotations
 
 import re
-from itertools import islice
+from collections.abc import Callable
 
 from pairun.diagnose import tracebacks
 from pairun.diagnose.lines import Line, Log
 
-_MANY_LINES = 80
-_STRAY_LINES = 40
-_NEXT_LINES = 6
-_LONG_AFTER = 24
-_LAST_LINES = 5
-_MUCH_PROGRESS = 40
+HANDLED = 60
+"""What a line loses of its weight if it was no failure; then it names no class."""
+
+OUTLIVED = 45
+"""What a line loses if the log goes on after it."""
+
+LESS = 20
+"""What a line loses if it is rather a consequence."""
+
+_LAST_LINES, _TAIL_LINES = 5, 25
+_MUCH_PROGRESS, _MOST_PROGRESS = 4, 40
+_MANY_LINES, _NEXT_LINES, _USUAL_LINES, _LONG_LINES = 80, 40, 3, 24
+_HEALED_LINES = 24
 
 INFO = re.compile(r"\b(?:INFO|DEBUG)\b|^\[?I\d{4}|\[I\d{0,4}[ \]]|^I tensorflow")
 _PROGRESS = re.compile(
@@ -34,8 +42,6 @@ _SUCCESS = re.compile(
     r"|\bApplication startup complete|\bserver is fired up and ready|\bServer started at |\bis ready to serve"
     r"|\b(?:saved|saving) (?:the )?(?:final|best) (?:model|checkpoint)|\bTotal time: "
 )
-_RAISED = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception)\b: ")
-_OF_TRACEBACK = re.compile(r"\s|Traceback \(most|(?:\w+\.)*\w*(?:Error|Exception)\b")
 TROUBLE = re.compile(
     r"^(?:\w+\.)*\w*(?:Error|Exception)\b(?:: |$)|^(?:fatal|error|abort\w*)\b[: ](?! ?[\d.]+$)"
     r"|\b(?:FATAL|CRITICAL)\b|Traceback \(most recent|\bpanic: |^\*\*\* Aborted at"
@@ -44,13 +50,19 @@ TROUBLE = re.compile(
 )
 ERROR_LEVEL = re.compile(r"^E\d{4} |\[E(?:\d{3}|\] )")
 
-
 _ACCESS = re.compile(
     r"\"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) \S{1,400} HTTP/\d(?:\.\d)?\" \d{3}\b"
     r"|\] code \d{3}, message |HTTP Request: [A-Z]{3,7} \S{1,400} \"HTTP/\d|\bkube-probe/|\bELB-HealthChecker/"
 )
 """The access log of a server, including health checks, or of a client."""
 
+_SERVED = re.compile(rb"\"(?P<method>GET|POST|PUT) \S{1,400} HTTP/\d(?:\.\d)?\" 2\d\d\b")
+"""A server's access log: it answered a request."""
+
+SHELL_CLASSES = frozenset(
+    ("command_not_found", "file_not_found", "module_not_found", "permission_denied", "shell_error")
+)
+"""Failures of one command, after which a shell continues."""
 
 _OF_SHELL = re.compile(
     r"[^\n:]{1,200}: ?(?:line )?\d{1,6}: .{1,200}: (?:command not found|not found|No such file or directory|Permission denied)$"
@@ -58,9 +70,51 @@ _OF_SHELL = re.compile(
 )
 """A shell's report of a command that it cannot run."""
 
+_WARNING = re.compile(
+    r"(?<!NCCL )\bWARN(?:ING)?\b|\b[Ww]arn(?:ing)?:|^\[?W\d{4}|\[W ?\d{3,4}|\[W\]|\[W \w+\.cpp|\[warn"
+    r"|\w+Warning: |\bW tensorflow/"
+)
+_RETRY = re.compile(
+    r"(?i)\bretry(?:ing)?\b(?!-after)|\bretries left|\bwill (?:be )?(?:retr|try again|continue|skip|ignore)"
+    r"|\battempt \d+ ?(?:/|of) ?\d+|\bfall(?:ing)? ?back\b|(?<!Error syncing pod, )\bskipp(?:ing|ed)\b|\bignor(?:ing|ed|e)\b"
+    r"|\bfrom scratch\b|\busing (?:the )?(?:default|system temp)|\bgoing to \S+ instead\b|\b(?:try|attempt)ing (?:another|the next|(?:port )?\d{2,5})\b"
+    r"|\b(?:exists?|found|missing|available)(?: yet)?\W{1,3}(?:download|creat|generat|build|comput|initiali[sz])ing\b|\bcaught (?!signal|collective|\w+ in )|\bre-?connect(?:ing|ed)\b|\brecovered\b|\b(?:safely|harmless)\b|\btrying again\b|\bnon-?fatal\b"
+    r"|\b(?:reading|loading|using|taking|trying) (?:[\w'-]+ ){1,6}instead\b"
+    r"|[;,.] (?:using|disabling|defaulting to|will use) "
+    r"|\b(?:was |were )?(?:refreshed|renewed) (?:automatically|it|successfully)|\bnew (?:session|connection|token|lease)s? (?:was )?(?:opened|created|established|obtained|fetched)"
+    r"|\bresumed (?:from|at) (?:step|epoch|iteration|checkpoint)\b"
+    r"|\b(?:continuing|proceeding|running|going on) without\b|\bwill not be (?:logged|recorded|collected|measured|shown|reported|tracked)\b"
+)
+_RETRY_FOLLOWS = re.compile(
+    r"(?:.* will be retried\b|\W*(?:\w+ ?[:|-] ?)?(?:[Rr]etrying|[Ww]ill (?:re)?try|[Tt]rying again|[Ff]alling back"
+    r"|[Uu]sing (?:the |a )?(?:local|cached|fallback)|[Cc]ontinuing without|'.{1,300}' has appeared)\b)"
+    r"(?!.*\b(?P<attempt>\d+) ?(?:/|of) ?(?P=attempt)\b)"
+)
+_EXHAUSTED = re.compile(
+    r"(?i)max(?:imum)? (?:number of )?retries|retries exceeded|giving up|gave up|retry failed after"
+)
+_HEALED = re.compile(
+    r"(?i)\b(?:error|problem|outage|connection)\b.{0,40}\b(?:resolved|restored|recovered|re-?established)\b"
+    r"|^\W*(?:[\w-]{1,40}\W{1,3})?(?:re)?connected\b(?! host)|\b(?:server|service|endpoint|database|broker|backend) is (?:now )?(?:up|ready|reachable)\b|; re-?connected\b|\. Reconnected\b"
+    r"|\bnfs: server \S+ OK\b"
+)
+"""A client reports that it reaches its server again."""
 
-_SERVED = re.compile(rb"\"(?P<method>GET|POST|PUT) \S{1,400} HTTP/\d(?:\.\d)?\" 2\d\d\b")
-"""A server's access log: it answered a request."""
+_CONDITIONAL = re.compile(
+    r"(?i)\b(?:(?<!\bas )if|in case|whenever|unless|to avoid|to prevent|can cause|may cause|might cause|could cause"
+    r"|^(?:note: )?when|can lead to|may lead to|might lead to|may result in|can result in|typically happens)\b"
+)
+"""Advice on what may happen, not a report of it, if it precedes the match in the same sentence."""
+
+_NEGATED = re.compile(r"(?i)\b(?:no|without(?: a| any)?|zero)\s+(?:further |more )?$")
+"""The words before a match that turn it into its opposite."""
+
+_CODE = re.compile(
+    r"\s*(?:except \w[\w., ()]{0,120}(?: as \w+)?:|raise \w[\w.]{0,80}\(|\d+ \| )|\+ "
+)
+"""A line of source code, also as compilers and linters quote it, or a command that a shell shows (``set -x``)."""
+
+_SENTENCE_END = re.compile(r"[.!?;] ")
 
 
 def is_shells(line: Line) -> bool:
@@ -68,13 +122,64 @@ def is_shells(line: Line) -> bool:
     return _OF_SHELL.match(line.text) is not None
 
 
+def is_of_shell(line: Line) -> bool:
+    """Whether a shell or conda reports that a command failed."""
+    return is_shells(line) or line.text.startswith(("CommandNotFoundError: ", "CondaError: "))
+
+
 def is_answered(line: Line) -> bool:
     """Whether a line logs one request and its answer; a program handles any such answer."""
     return _ACCESS.search(line.text) is not None
 
 
+def is_progress(line: Line) -> bool:
+    """Whether a line shows the progress of training."""
+    return _PROGRESS.search(line.shown.encode()) is not None
+
+
+def is_trouble(line: Line) -> bool:
+    """Whether a line reports an error, by its form."""
+    return bool(TROUBLE.search(line.text) or ERROR_LEVEL.search(line.text))
+
+
+def is_handled(line: Line) -> bool:
+    """Whether a line says that the program retries, or continues without what failed."""
+    return bool(_RETRY.search(line.text)) and not _EXHAUSTED.search(line.text)
+
+
+def is_mild(line: Line) -> bool:
+    """Whether a line is a warning or less, a condition, or source code."""
+    forms = (_WARNING, INFO, _CONDITIONAL)
+    return any(each.search(line.shown) for each in forms) or bool(_CODE.match(line.text))
+
+
+def level_of(line: Line, until: int) -> str:
+    """``warning``, ``info`` or nothing, by what stands before an offset in the line's text."""
+    head = line.shown[: len(line.shown) - len(line.text) + until]
+    return "warning" if _WARNING.search(head) else "info" if INFO.search(head) else ""
+
+
+def is_taken_back(match: re.Match[str], line: Line, log: Log) -> bool:
+    """Whether the line of a match, or the next one, says that it was no failure, or only a possible one."""
+    before = match.string[: match.start()], match.string[: match.end()]
+    following = next(log.after(line.at, 1), None)
+    is_code = _CODE.match(line.text) and not any('File "' in b.text for b in log.before(line.at, 1))
+    return bool(
+        is_code
+        or (is_handled(line) and not _RETRY.search(match[0]))
+        or (following is not None and _RETRY_FOLLOWS.match(following.text))
+        or _NEGATED.search(before[0])
+        or any(_CONDITIONAL.search(_SENTENCE_END.split(text)[-1]) for text in before)
+    )
+
+
+def is_healed(line: Line, log: Log) -> bool:
+    """Whether a later line says that the server is back."""
+    return any(_HEALED.search(after.text) for after in log.after(line.at, _HEALED_LINES))
+
+
 class Surroundings:
-    """How much the lines after a hit reduce its weight.
+    """How a log goes on after a line.
 
     Args:
         log: the log.
@@ -85,133 +190,79 @@ class Surroundings:
     """
 
     def __init__(self, log: Log, *, failed: bool = False) -> None:
-        self._log = log
-        self._failed = failed
-        self._doubts: dict[int, int] = {}
-        tail = log.tail(25)
+        self._log, self._failed = log, failed
+        self._known: dict[int, int] = {}
+        tail = log.tail(_TAIL_LINES)
         ends = [n for n, line in enumerate(tail) if _SUCCESS.search(line.text)]
-        self.succeeded_at = tail[ends[-1]].at if ends else -1
-        after = tail[ends[-1] + 1 :] if ends else []
-        if any(TROUBLE.search(each.text) or ERROR_LEVEL.search(each.text) for each in after):
-            self.succeeded_at = -1
-        troubles = [x for x in tail if TROUBLE.search(x.text) or ERROR_LEVEL.search(x.text)]
-        self._ends_quietly = not failed and not troubles
+        is_last = bool(ends) and not any(map(is_trouble, tail[ends[-1] + 1 :]))
+        self.succeeded_at = tail[ends[-1]].at if is_last else -1
         last = tail[-_LAST_LINES:]
-        self._ends_in_progress = any(map(is_progress, last)) and not any(
-            TROUBLE.search(each.text) or ERROR_LEVEL.search(each.text) for each in last
+        self._ends_in_progress = any(map(is_progress, last)) and not any(map(is_trouble, last))
+
+    def doubt(self, line: Line) -> int:
+        """How much to take from a hit because the job went on after it."""
+        if line.at not in self._known:
+            self._known[line.at] = self._doubt(line)
+        return self._known[line.at]
+
+    def _doubt(self, line: Line) -> int:
+        log, data = self._log, self._log.data
+        count = self._progress_after(line.at)
+        frame = tracebacks.place(log, line)
+        # a command of a script, such as ``python -c``, is tried
+        is_raised = frame is not None and frame.file != "<string>"
+        is_raised = is_raised and not tracebacks.is_logged(log, line)
+        if self.succeeded_at > line.at:
+            return HANDLED if count > 1 else LESS if is_raised else OUTLIVED
+        if count >= _MUCH_PROGRESS:
+            # a program may flush earlier output after its traceback
+            is_flushed = frame is not None and not frame.is_library and count < _MOST_PROGRESS
+            return LESS if is_flushed else HANDLED
+        if is_raised or ERROR_LEVEL.match(line.shown):
+            return LESS if count > 1 else 0
+        if count > 1 and self._ends_in_progress and not self._failed:
+            return HANDLED
+        after = list(log.after(line.at, _NEXT_LINES))
+        # NCCL traces an error at this level
+        usual = sum(
+            is_progress(each) or bool(INFO.search(each.shown) and "NCCL" not in each.shown)
+            for each in after
         )
+        if usual > _USUAL_LINES and not any(
+            is_trouble(each) for each in after if each.text != line.text
+        ):
+            return HANDLED if usual > _LONG_LINES else OUTLIVED
+        if frame is None and data.count(b"\n", line.at, line.at + (1 << 16)) > _MANY_LINES:
+            # the program printed much more, so this line did not end it
+            return LESS if self._failed else OUTLIVED
+        return LESS if count > 1 else 0
 
-    def progress_doubt(self, line: Line) -> int:
-        """How much to take from a hit because the job made progress after it."""
-        if line.at not in self._doubts:
-            self._doubts[line.at] = self._progress_doubt(line)
-        return self._doubts[line.at]
+    def _progress_after(self, at: int) -> int:
+        """The number of lines of progress that follow, without those of loading."""
+        data, count = self._log.data, 0
+        start = data.find(b"\n", at) + 1
+        for progress in _PROGRESS.finditer(data, start, start + (1 << 15)) if start else ():
+            begin = 1 + max(data.rfind(mark, 0, progress.start()) for mark in (b"\n", b"\r"))
+            count += not _LOADING.search(data, begin, min(progress.start(), begin + 200))
+        return count
 
-    def output_doubt(self, line: Line) -> int:
-        """How much to take from a hit outside of tracebacks because more output follows."""
-        if is_programs_exception(self._log, line) or ERROR_LEVEL.match(line.shown):
-            return 0
-        after = [a for a in self._log.after(line.at, 12) if a.text.strip()]
-        if len(after) < 2:
-            return 0
-        if is_shells(line) and not any(is_shells(a) or TROUBLE.search(a.text) for a in after):
-            return 50  # the shell ran the next commands without an error
-        if sum(each.shown.startswith("+") for each in after) > 2:
-            return 50  # `set -x` shows that the shell continued
-        info_lines = sum(bool(INFO.search(a.shown) or INFO.search(a.text)) for a in after)
-        return 16 if info_lines < 2 else 35
-
-    def outlived_doubt(self, at: int) -> int:
-        """How much to take from the report that a job ended, at an offset, because it trains on."""
+    def is_training_after(self, at: int) -> bool:
+        """Whether the job trains on long after an offset, at which a system reports its end."""
         if self._failed or not self._ends_in_progress:
-            return 0
-        counted = islice(_PROGRESS.finditer(self._log.data, at, at + (1 << 16)), _MUCH_PROGRESS)
-        return 60 if sum(1 for _ in counted) == _MUCH_PROGRESS else 0
+            return False
+        return self._progress_after(at) >= _MOST_PROGRESS
 
-    def served_doubt(self, line: Line, *, is_cause: bool) -> int:
-        """How much to take from an exception after which a server answered requests.
+    def served_after(self, line: Line, *, is_cause: bool) -> bool:
+        """Whether a server answered requests after an exception.
 
         A server whose accelerator fails still answers the requests for its health.
         """
         answers = _SERVED.finditer(self._log.data, line.at, line.at + (1 << 16))
-        methods = ("POST", "PUT") if is_cause else ("GET", "POST", "PUT")
-        return 55 if any(each["method"].decode() in methods for each in answers) else 0
+        methods = (b"POST", b"PUT") if is_cause else (b"GET", b"POST", b"PUT")
+        return any(each["method"] in methods for each in answers)
 
-    def stray_doubt(self, line: Line) -> int:
-        """How much to take from an exception without a traceback that normal messages follow."""
-        if tracebacks.place(self._log, line) is not None:
-            return 0
-        after = list(self._log.after(line.at, _STRAY_LINES))
-        if any(TROUBLE.search(each.text) and each.text != line.text for each in after):
-            return 0
-        return 40 if sum(bool(INFO.search(each.shown)) for each in after) > 4 else 0
-
-    def _progress_doubt(self, line: Line) -> int:
-        at = line.at
-        data = self._log.data
-        count = 0
-        start = data.find(b"\n", at) + 1
-        if not start:
-            return 0
-        for progress in _PROGRESS.finditer(data, start, start + (1 << 15)):
-            begin = (
-                max(data.rfind(b"\n", 0, progress.start()), data.rfind(b"\r", 0, progress.start()))
-                + 1
-            )
-            if not _LOADING.search(data, begin, min(progress.start(), begin + 200)):
-                count += 1
-        if self.succeeded_at > at:
-            return 60 if count >= 2 else 35
-        if 4 <= count < _MUCH_PROGRESS:
-            # a program may flush earlier output after its traceback
-            frame = tracebacks.place(self._log, line)
-            return 55 if frame is None or frame.is_library else 35
-        if count >= _MUCH_PROGRESS:
-            return 60
-        goes_on = count >= 2 and self._ends_in_progress and not self._failed
-        if goes_on and (
-            tracebacks.place(self._log, line) is None or tracebacks.is_logged(self._log, line)
-        ):
-            return 55
-        is_long_after = data.count(b"\n", at, at + (1 << 16)) > _LONG_AFTER
-        if self._ends_quietly and is_long_after and is_outlived(self._log, line):
-            return 55
-        doubt = 18 if count >= 2 else 12 * count
-        if data.count(b"\n", at, at + (1 << 16)) > _MANY_LINES and not tracebacks.place(
-            self._log, line
-        ):
-            # the program printed much more, so this line did not end it
-            doubt += 10 if self._failed else 45
-        return doubt
-
-
-def is_progress(line: Line) -> bool:
-    """Whether a line shows the progress of training."""
-    return bool(_PROGRESS.search(line.shown.encode()))
-
-
-def is_outlived(log: Log, line: Line) -> bool:
-    """Whether a logger printed the exception on a line, and the program went on as usual."""
-    if not tracebacks.is_logged(log, line):
-        return False
-    texts = [each for each in log.after(line.at, 2 * _NEXT_LINES) if each.text.strip()]
-    # the traceback itself, if the line is the message above it
-    first = next((n for n, each in enumerate(texts) if not _OF_TRACEBACK.match(each.text)), 0)
-    usual = 0
-    for each in texts[first : first + _NEXT_LINES]:
-        if TROUBLE.search(each.text):
-            break
-        usual += bool(INFO.search(each.shown)) or is_progress(each)
-    return usual > 1
-
-
-def is_programs_exception(log: Log, line: Line) -> bool:
-    """Whether a line is an exception of a program, not the output of a script's command.
-
-    ``python -c`` is such a command, and so is conda, whose errors look like exceptions.
-    """
-    frame = tracebacks.place(log, line)
-    if frame is not None:
-        return frame.file != "<string>"
-    is_condas = line.text.startswith(("CommandNotFoundError: ", "CondaError: "))
-    return bool(_RAISED.match(line.text)) and not is_condas
+    def commands_after(self, line: Line) -> bool:
+        """Whether a shell ran further commands without an error after one that it could not run."""
+        after = [each for each in self._log.after(line.at, 12) if each.text.strip()]
+        is_bad: Callable[[Line], bool] = lambda each: is_shells(each) or is_trouble(each)  # noqa: E731
+        return len(after) > 1 and not any(map(is_bad, after))

@@ -23,7 +23,6 @@ from pairun.diagnose.diagnosis import (
     of_line,
 )
 from pairun.diagnose.findings import Findings
-from pairun.diagnose.hits import is_handled, is_mild
 from pairun.diagnose.lines import Line, Log
 from pairun.diagnose.signals import FIRM, Signal
 from pairun.diagnose.surroundings import (
@@ -31,6 +30,8 @@ from pairun.diagnose.surroundings import (
     TROUBLE,
     Surroundings,
     is_answered,
+    is_handled,
+    is_mild,
     is_progress,
 )
 from pairun.diagnose.systemfacts import facts_of
@@ -179,7 +180,7 @@ def _complaint_of(findings: Findings, table: Table, count: int) -> Line | None:
             or any(match.rule.role == "noise" for match in table.matches(text))
             or is_handled(line)
             or tracebacks.is_ignored(log, line)
-            or surroundings.served_doubt(line, is_cause=False)
+            or surroundings.served_after(line, is_cause=False)
         ):
             continue
         # a program had handled an error that much progress follows

@@ -13,10 +13,9 @@ from pairun.diagnose.circumstances import Circumstances, clues
 from pairun.diagnose.classes import EXIT_CODES, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, confidence_of, of_signals
 from pairun.diagnose.findings import Findings, findings_in
-from pairun.diagnose.hits import SHELL_CLASSES
 from pairun.diagnose.lines import Log
 from pairun.diagnose.signals import CERTAIN, Signal
-from pairun.diagnose.surroundings import is_shells
+from pairun.diagnose.surroundings import SHELL_CLASSES, is_shells
 from pairun.diagnose.table import Clock, SearchLimit, Table
 from pairun.diagnose.undecided import undecided
 

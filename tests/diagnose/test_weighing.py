@@ -800,14 +800,6 @@ def test_a_stop_decides_over_a_command_that_a_shell_could_not_run(
         assert said(text, table, **facts).klass == klass
 
 
-def test_a_package_that_a_program_tried_is_weaker_evidence(table: Table) -> None:
-    """It continues without the package, and its log says so."""
-    tried = "Could not import audio.extras: No module named 'audio'\n"
-    reports = "".join(f"2024-01-01 10:0{n}:00 INFO runner.py:9 -- part {n}\n" for n in range(5))
-    assert said(tried, table).klass == "module_not_found"
-    assert said(tried + reports, table).klass == "none"
-
-
 def test_the_name_of_a_header_is_no_retry(table: Table) -> None:
     """A registry that refuses a pull says when to come again."""
     text = "toomanyrequests: retry-after: 91us, allowed: 100/minute\n"
