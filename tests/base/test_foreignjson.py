@@ -25,6 +25,7 @@ OWN = {
     "pairun/init/eventsender.py": "the process that started this one wrote it to a pipe",
     "pairun/playbook/podkeys.py": "a value of this process",
     "pairun/playbook/podschema.py": "a file of the package",
+    "pairun/report/page/runpage.py": "a value of this process",
     "modules/openpai_plugin/library/plugins/plugin_utils.py": "a plugin's Python, without pairun; the module wrote it",
 }  # fmt: skip
 """What else calls a parser of JSON, and why it may."""
