@@ -24,6 +24,8 @@ RESERVED = frozenset(
      "true", "false", "none", "range"}
 )  # fmt: skip
 """Names with a meaning in expressions; a variable may not use them."""
+NAMES = RESERVED - {"secrets", "vars"}
+"""The names that expressions of the cluster's files find, besides variables."""
 
 
 class Effective(NamedTuple):
@@ -93,6 +95,11 @@ class Layers:
         if phase and declared is not None and declared.value in PHASES and declared.value != phase:
             message = f"'phase' must be {phase} in a file of that name, not {declared.value}"
             problems.error("PR204", message, declared.place)
+
+    def names(self) -> frozenset[str]:
+        """The names that expressions of the cluster's files find: those of pairun, and variables."""
+        documents = (d for playbooks in self._playbooks.values() for d in playbooks)
+        return NAMES.union(name for d in documents for name, _ in entries(d, "vars"))
 
     def effective(
         self,

@@ -48,7 +48,7 @@ def lint_playbook(path: str, node: Node, layers: Layers, problems: Problems) -> 
     """
     named = os.path.splitext(os.path.basename(path))[0]
     layers.check(node, problems, named if named in PHASES else None)
-    check_expressions(node, problems)
+    check_expressions(node, layers.names(), problems)
     declared = node.get("phase")
     phase = next((p for p in PHASES if p == (declared.value if declared else named)), None)
     if phase is None:
@@ -93,7 +93,7 @@ def lint_changes(node: Node, layers: Layers, problems: Problems) -> None:
         layers: the content roots and their policy.
         problems: takes every error and warning.
     """
-    check_expressions(node, problems)
+    check_expressions(node, layers.names(), problems)
     stacked = Problems()
     drafts = layers.effective([], job=node, problems=stacked).drafts
     for phase in PHASES:
@@ -102,13 +102,13 @@ def lint_changes(node: Node, layers: Layers, problems: Problems) -> None:
     problems.extend(p for p in stacked if p.place and p.place.source is node.place.source)
 
 
-def lint_spec(node: Node, content: Content, problems: Problems) -> None:
+def lint_spec(node: Node, layers: Layers, problems: Problems) -> None:
     """Check a plugin spec; the arguments are those of `lint_playbook`."""
-    check_spec(node, content, problems)
+    check_spec(node, layers.content, problems)
     check_parameters(node, problems)
-    check_expressions(node, problems)
+    check_expressions(node, layers.names(), problems)
     for phase in PHASES:
-        problems.extend(check_tasks(node.get(phase), phase, content))
+        problems.extend(check_tasks(node.get(phase), phase, layers.content))
 
 
 def lint_policy(node: Node, layers: Layers, problems: Problems) -> None:
@@ -264,14 +264,11 @@ _DATA = ("default", "const", "enum", "examples")
 def check_parameters(spec: Node, problems: Problems) -> None:
     """Report parameters that tasks use but the spec does not declare, and bounds that fit no value."""
     schema = spec.get("parameters")
-    if schema is not None:
-        _check_bounds(schema, problems)
-    properties = schema.get("properties") if schema is not None else None
-    if schema is None or properties is None:
+    if schema is None:
         return
-    known = [name for name, _ in properties.items()]
-    required = schema.get("required")
-    for each in required.elements() if required is not None else ():
+    _check_bounds(schema, problems)
+    known = [name for name, _ in entries(schema, "properties")]
+    for each in elements(schema, "required"):
         if isinstance(each.value, str) and each.value not in known:
             message = f"'required' names the parameter '{each.value}', which 'properties' lacks"
             hint = did_you_mean(each.value, known) or "declare it under properties"
@@ -283,7 +280,8 @@ def check_parameters(spec: Node, problems: Problems) -> None:
         tasks = spec.get(key)
         for text, is_condition in _templates(tasks, "") if tasks is not None else ():
             for name in _used(text.value, is_condition=is_condition):
-                if name not in known:
+                # Without properties any parameter is allowed; a key here is meant as one of them.
+                if name not in known and (known or schema.get(name) is not None):
                     message = f"'{name}' is not one of the spec's parameters"
                     hint = did_you_mean(name, known) or "declare it under parameters.properties"
                     problems.warning(

@@ -9,6 +9,7 @@ from pairun.module import Module
 from pairun.playbook.document.checking import KEYWORDS, violations
 from pairun.playbook.document.reading import elements, read_text
 from pairun.playbook.drafts import draft_task
+from pairun.playbook.effective import NAMES
 from pairun.playbook.expressions.filecheck import check_expressions
 from pairun.playbook.keywords import playbook_schema
 from pairun.playbook.taskchecks import check_written_arguments
@@ -55,7 +56,7 @@ def _task_problems(name: str, module: type[Module]) -> Problems:
         return problems
     schema = playbook_schema({name: {}})
     problems.extend(violations(playbook, schema, KEYWORDS))
-    check_expressions(playbook, problems)
+    check_expressions(playbook, NAMES, problems)
     for node in elements(playbook, "tasks"):
         if task := draft_task(node, {name: module}, "file", problems):
             check_written_arguments(task, module, problems)

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from pairun.base.sizes import quantity
 from pairun.errors import Place, Problem, Problems, Source, did_you_mean
 from pairun.kube.ports import PORT_ANNOTATION
-from pairun.playbook.document.reading import Node
+from pairun.playbook.document.reading import Node, entries
 from pairun.playbook.document.scalars import js_text
 from pairun.playbook.drafts import merged
-from pairun.playbook.podschema import NAME_OF, measured
+from pairun.playbook.podschema import NAME_OF, measured, pod_mistakes
 from pairun.playbook.policy import Policy
 
 COMMAND_LINE = "command line"
@@ -237,6 +237,28 @@ class _Rule(NamedTuple):
 
     rest: str
     values: Sequence[str] | None
+
+
+def check_sound_part(policy: Policy, job: Node, problems: Problems) -> None:
+    """Report what the policy refuses in Pod settings with mistakes, besides these.
+
+    Args:
+        job: ``extras.pairun.pod``; the mistakes are reported elsewhere.
+    """
+    sound = _without(job, refusal_places(pod_mistakes(job)))
+    own = {k: n for k, n in sound.items() if k != "roles"}
+    for each in (Node(own, job.place, job.key), *(n for _, n in entries(sound, "roles"))):
+        _check_permitted(policy, by_name(each, Problems()), problems)
+
+
+def _without(node: Node, places: set[Place]) -> Node:
+    """A tree without the entries and elements at some places."""
+    value = node.value
+    if isinstance(value, dict):
+        value = {k: _without(n, places) for k, n in value.items() if not places & {n.place, n.key}}
+    elif isinstance(value, list):
+        value = [_without(n, places) for n in value if n.place not in places]
+    return Node(value, node.place, node.key)
 
 
 def _check_permitted(policy: Policy, layer: Node, problems: Problems) -> None:

@@ -163,6 +163,8 @@ class Policy:
                     return Permission(True, entry.place)
         allowed_here = sorted({str(a) for e in entries for a in _names(e)})
         words = f"of '{id_}' a job may change: {', '.join(allowed_here) or 'nothing'}"
+        if "*" in allowed_here:
+            words = _STAR_WORDS
         return Permission(False, entries[0].head, words)
 
     def may_disable(self, id_: str, module: str) -> Permission:

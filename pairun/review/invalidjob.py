@@ -20,7 +20,12 @@ from pairun.playbook.effective import Layers
 from pairun.playbook.expressions.filecheck import check_expressions
 from pairun.playbook.expressions.template import MAX_SECONDS
 from pairun.playbook.expressions.views import work
-from pairun.playbook.podfragment import check_roles, places_of, pod_settings
+from pairun.playbook.podfragment import (
+    check_roles,
+    check_sound_part,
+    places_of,
+    pod_settings,
+)
 from pairun.playbook.podschema import pod_mistakes
 from pairun.playbook.taskchecks import check_task
 from pairun.review.jobreview import Settings
@@ -42,7 +47,7 @@ def invalid_job_problems(document: Node, layers: Layers, settings: Settings) -> 
             uses, init_plugins=settings.init_plugins, job=overrides, problems=everything
         )
         if overrides is not None:
-            check_expressions(overrides, certain)
+            check_expressions(overrides, layers.names(), certain)
     if overrides is not None:
         for phase, draft in effective.drafts.items():
             for task in draft.tasks():
@@ -57,7 +62,10 @@ def invalid_job_problems(document: Node, layers: Layers, settings: Settings) -> 
 def _check_pod(document: Node, overrides: Node, layers: Layers, problems: Problems) -> None:
     """Check the Pod settings of every role."""
     own = overrides.get("pod")
-    if own is None or any(pod_mistakes(own)):
+    if own is None:
+        return
+    if any(pod_mistakes(own)):
+        check_sound_part(layers.policy, own, problems)
         return
     names = role_names(document)
     check_roles(own, [name for raw in names for name in (raw, fc_name(raw))], problems)

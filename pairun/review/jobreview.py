@@ -43,7 +43,7 @@ from pairun.playbook.document.reading import Node, decode, load_bytes
 from pairun.playbook.effective import Layers
 from pairun.playbook.expressions.views import Partial
 from pairun.playbook.initplugins import InitPlugins
-from pairun.playbook.podfragment import PodSettings, check_roles, pod_settings
+from pairun.playbook.podfragment import PodSettings, check_roles, check_sound_part, pod_settings
 from pairun.playbook.podschema import pod_mistakes
 from pairun.playbook.specs import PHASES
 from pairun.review.taskreview import Reviewed, review_phase
@@ -258,7 +258,9 @@ def _pods(
     """The settings of the Pods of each role."""
     own = job.plugin_overrides.get("pod") if job.plugin_overrides else None
     if own is not None and any(pod_mistakes(own)):
-        own = None  # the plan of a role reports this problem
+        # The plan of a role reports the mistakes.
+        check_sound_part(layers.policy, own, problems)
+        own = None
     check_roles(own, [name for r in job.roles for name in (r.name, r.fc_name)], problems)
     policy, flags, gpu = layers.policy, settings.pod, settings.gpu_resource
     return {

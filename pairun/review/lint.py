@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pairun.contract.sources import module_at
 from pairun.diagnose.lines import Log
 from pairun.diagnose.weighing import diagnose
-from pairun.errors import PairunError, Problem, Problems, Source
+from pairun.errors import PairunError, Problem, Problems, Source, did_you_mean
 from pairun.job.stored import framework_in, is_manifest, load_input
 from pairun.openpai.podconfig import EXIT_SPEC
 from pairun.playbook.content import Content, built_in_root, open_content
@@ -164,11 +164,12 @@ class _Linter:
                 return "settings of a plain Pod", self._lint_pod(path, node, layers)
             return kind, self._lint_job(path, data, layers)
         problems = Problems(layers.warnings)
+        problems.extend(_unread(path, layers.content))
         if kind == "playbook":
             lint_playbook(path, node, layers, problems)
             problems.extend(self._syntax.check(scripts_of_file(node)))
         elif kind == "plugin spec":
-            lint_spec(node, layers.content, problems)
+            lint_spec(node, layers, problems)
             problems.extend(self._syntax.check(scripts_of_file(node)))
         elif kind == CHANGES:
             lint_changes(read_text(decode(data, path, "job")), layers, problems)
@@ -223,6 +224,17 @@ class _Linter:
             others = review.settings.plain or review.settings.init_plugins is not None
             problems.extend(self._syntax.check(scripts_of_plan(plan, other_settings=others)))
         return problems
+
+
+def _unread(path: str, content: Content) -> Iterator[Problem]:
+    """A warning of a file in a folder of a content root whose name pairun does not read."""
+    whole, name = os.path.abspath(path), os.path.basename(path)
+    for root in content.roots:
+        if whole in (os.path.abspath(os.path.join(root.path, each)) for each in root.ignored()):
+            is_playbook = os.path.basename(os.path.dirname(whole)) == "playbooks"
+            names = PLAYBOOK_FILES if is_playbook else (os.path.splitext(name)[0],)
+            hint = did_you_mean(name, [f"{each}.yaml" for each in names])
+            yield Problem("PR912", f"pairun does not read {path}", None, hint, "warning")
 
 
 def _is_module(path: str, module: str) -> bool:

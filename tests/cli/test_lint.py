@@ -451,6 +451,27 @@ def test_a_file_is_checked_against_the_root_it_lies_in(shell: Shell) -> None:
     assert "did you mean 'mount_storage'?" in said.err
 
 
+def test_lint_finds_what_the_review_of_a_job_refuses(shell: Shell) -> None:
+    """Unknown names, values that are no numbers, and files that have no meaning by their names."""
+    task = "{name: 'N {{ paramters.x }}', retries: many, cmd: {argv: ['{{ clusters_own }}']}}"
+    root = shell.root(
+        {
+            "playbooks/init.yaml": "phase: init\nvars: {clusters_own: a}\npatches: []\n",
+            "playbooks/inti.yaml": "phase: init\npatches: []\n",
+            "playbooks/policy.yml": "job_may: {}\n",
+            "plugin_specs/hello.yaml": f"summary: S\nruntime: [{task}]\n",
+        }
+    )
+    said = shell("lint", root)
+    assert sorted(said.ids) == ["PR204", "PR301", "PR910", "PR912", "PR912"]
+    hints = (
+        "did you mean 'parameters'?",
+        "did you mean 'init.yaml'?",
+        "did you mean 'policy.yaml'?",
+    )
+    assert [hint for hint in hints if hint not in said.err] == []
+
+
 def test_a_patch_is_checked_as_it_is_stacked(shell: Shell) -> None:
     """Its mistakes are found at once: keywords, ids, and arguments of the patched task's module."""
     root = shell.root(

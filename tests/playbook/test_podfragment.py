@@ -145,6 +145,15 @@ ATTEMPTS: list[tuple[str | None, str, str]] = [
 ]  # fmt: skip
 
 
+def test_a_mistake_hides_no_refusal_of_the_policy(desk: Desk) -> None:
+    """What is sound is judged, the rest is reported once."""
+    pod = "{qeue: a, queue: 5, spec: {hostNetwork: true, hostPID: 5, volumes: [{nmae: a}]}}"
+    errors = desk.review(desk.job(f"pod: {pod}\n")).problems.errors
+    refused = [p.message for p in errors if p.id == "PR402"]
+    assert refused == ["a job may not set 'pod.spec.hostNetwork'"]
+    assert len(errors) > len(refused)
+
+
 @pytest.mark.parametrize(("policy", "pod", "refusal"), ATTEMPTS)
 def test_what_a_job_may_set(desk: Desk, policy: str | None, pod: str, refusal: str) -> None:
     """An error shows the job's line and the policy's, and what would be allowed."""

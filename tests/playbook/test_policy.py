@@ -134,7 +134,7 @@ ATTEMPTS: list[Row] = [
     ("star has no on_exit", STAR, "runtime: [{patch: warm, on_exit: [{name: B, event: always, cmd: {argv: [x]}}]}]", "PR402 '*' covers", {"warm.on_exit": ()}),
     ("star has no locked", STAR, "runtime: [{patch: warm, locked: true}]", "PR402 '*' covers", {}),
     ("star has no vars", STAR, "runtime: [{patch: warm, vars: {a: b}}]", "PR402 '*' covers", {}),
-    ("star of a task has no environment", STAR_BY_TASK, "runtime: [{patch: warm, environment: {C: d}}]", "PR402 of 'warm' a job may change: *", {}),
+    ("star of a task has no environment", STAR_BY_TASK, "runtime: [{patch: warm, environment: {C: d}}]", "PR402 '*' covers", {}),
     ("star of a task has the rest", STAR_BY_TASK, "runtime: [{patch: warm, failure_policy: ignore, exit_codes: null}]", "PR402", {}),
     ("star has the rest", STAR, "runtime: [{patch: warm, retries: 1, timeout: 3s, when: 'job.gang', name: N}]", "", {"warm.timeout_s": 3.0, "warm.name": "N", "warm.when": True}),
     ("named environment merges", NAMED, "runtime: [{patch: warm, environment: {A: high, C: high}}]", "", {"warm.environment": {"A": "high", "B": "low", "C": "high"}}),

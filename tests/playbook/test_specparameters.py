@@ -75,6 +75,12 @@ def test_a_schema_that_is_open(more: str) -> None:
     assert _problems("summary: S\n" + _task(UNDECLARED[0][0])) == []
 
 
+def test_a_parameter_beside_properties() -> None:
+    """A parameter that is written as a keyword of the schema bounds nothing."""
+    (problem,) = _problems("summary: S\nparameters: {nmae: {}}\n" + _task(UNDECLARED[0][0]))
+    assert (problem.id, problem.hint) == ("PR930", "declare it under parameters.properties")
+
+
 def test_a_required_parameter_without_property() -> None:
     """Nobody could look up what it means."""
     (problem,) = _problems(f"{HEAD}  required: [name, nmae]\n")
