@@ -110,7 +110,7 @@ def _below(path: str, folder: Folder) -> list[JournalFile]:
         # a run contains instances, an instance a shared volume, a shared volume logs
         if folder.is_folder(os.path.join(path, inner)):
             return _below(os.path.join(path, inner), folder)
-    names = sorted(_folders(path, folder), key=_natural)
+    names = sorted(_folders(path, folder), key=natural)
     if instances := [n for n in names if folder.is_folder(os.path.join(path, n, "pai"))]:
         return [f for n in instances for f in _instance(os.path.join(path, n), folder)]
     pods = [os.path.join(path, n, NAME) for n in names]
@@ -180,7 +180,7 @@ def _is_run(path: str, folder: Folder) -> bool:
     return folder.is_file(os.path.join(path, MARKER))
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
+def natural(name: str) -> list[tuple[int, str]]:
     """A sort key that puts worker-2 before worker-10."""
     parts = re.split(r"([0-9]+)", name)
     return [(int(p), "") if n % 2 else (0, p) for n, p in enumerate(parts)]

@@ -12,6 +12,7 @@ import attrs
 
 from pairun.report.journal.blame import slowest
 from pairun.report.journal.data import blame_data
+from pairun.report.journal.finding import natural
 from pairun.report.journal.history import InstancePast, PhasePast
 from pairun.report.journal.records import describe
 from pairun.report.journal.runoutcome import first_failure, stop_by_person
@@ -24,6 +25,7 @@ from pairun.report.page.lanes import (
     diagnosis,
     lane,
     outstanding,
+    role_of,
     tidy,
 )
 
@@ -140,14 +142,7 @@ def model(instances: Sequence[InstancePast], problems: Sequence[str]) -> dict[st
 
 def _by_role(instances: Sequence[InstancePast], first: str | None) -> list[InstancePast]:
     """Sort by role and number; the first failure is first in its role."""
-
-    def key(instance: InstancePast) -> tuple[str, bool, int]:
-        role, _, index = instance.label.rpartition("-")
-        if not (index.isdecimal() and len(index) < 10):
-            role, index = instance.label, "0"
-        return role, instance.label != first, int(index)
-
-    return sorted(instances, key=key)
+    return sorted(instances, key=lambda i: (role_of(i.label), i.label != first, natural(i.label)))
 
 
 def _costs(phase: PhasePast) -> dict[str, Any]:
