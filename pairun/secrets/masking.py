@@ -12,6 +12,8 @@ from pairun.secrets.scanner import Data, Scanner, Span, first_of, run_before
 
 _ESC = 0x1B
 _ASTERISK = 0x2A
+_LARGE = 4096
+"""The size in bytes from which a piece is copied to a buffer that is used again."""
 
 
 class Holder(Protocol):
@@ -162,7 +164,7 @@ class MaskedStream:
         A new object for each large piece would cost more than the search: the kernel clears its
         memory.
         """
-        if not isinstance(data, memoryview):
+        if not isinstance(data, memoryview) or len(data) < _LARGE:
             return self._tail + data
         size = len(self._tail) + len(data)
         if size > len(self._buffer):
