@@ -21,10 +21,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks.measure import ROOT, TIMES, Row, python, repeated, samples, wall
+from pairun.diagnose.attempts import answer
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.lines import Log
+from pairun.diagnose.logfiles import files_in
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
 from pairun.errors import Problems
@@ -63,10 +65,12 @@ class Labelled(NamedTuple):
         logs: its texts; one of each instance.
         also: other classes that are acceptable.
         retry: whether to run the job again; empty if nobody says.
-        line: the line that shows why, or a part of it; empty if nobody says.
+        line: the line that shows why, or a part of it, or several such, between ``||``; empty if nobody says.
         exit_code: what the job ended with; None if unknown.
         groups: the tables in which it counts: its kind, framework and set.
         held_out: nobody looked at it when rules were written.
+        path: its file; empty for a text.
+        first_rank: the rank that failed first; None if there is none, or nobody says.
     """
 
     id: str
@@ -78,10 +82,17 @@ class Labelled(NamedTuple):
     exit_code: int | None = None
     groups: tuple[str, ...] = ()
     held_out: bool = False
+    path: str = ""
+    first_rank: int | None = None
 
     def accepts(self, klass: str) -> bool:
         """Whether a class is the label or acceptable."""
         return klass == self.klass or klass in self.also
+
+    def has_line(self, shown: str) -> bool:
+        """Whether a line that is shown is the labelled one, at most without its prefix."""
+        parts = [part.strip() for part in self.line.split("||")]
+        return any(part in shown or (shown and part.endswith(shown.strip())) for part in parts)
 
 
 def labelled_logs(file: pathlib.Path) -> Iterator[Labelled]:
@@ -90,20 +101,33 @@ def labelled_logs(file: pathlib.Path) -> Iterator[Labelled]:
     Args:
         file: either JSON lines with ``id``, ``class``, and ``text``, ``files`` (name to text) or ``file``
             (a path relative to this file), optionally ``also``, ``retry``, ``line``, ``framework``, ``kind``,
-            ``exit_code``; or CSV with ``file``, ``class``, ``exit_code``, ``url``, whose logs are below the folder
-            ``logs`` beside it.
+            ``exit_code``; or CSV with ``file``, ``class``, optionally ``exit_code``, ``url``, ``neighbours``,
+            ``line_text``, ``first_rank``, ``retry_helps``, ``merged``, whose logs are below the folder ``logs``
+            beside it.
     """
     with open(file, newline="", encoding="utf-8") as f:
         if file.suffix != ".csv":
             yield from (_of_record(json.loads(line), file) for line in f)
             return
-        for row in csv.DictReader(f):
-            log = Log((file.parent / "logs" / row["file"]).read_bytes(), row["file"])
-            code = int(row["exit_code"]) if row["exit_code"] else None
-            yield Labelled(
-                row["file"], row["class"], (log,), retry=CLASSES[row["class"]].retry or "", exit_code=code,
-                groups=("held out" if is_held_out(row["url"]) else "seen",), held_out=is_held_out(row["url"]),
-            )  # fmt: skip
+        yield from (_of_row(row, file) for row in csv.DictReader(f))
+
+
+def _of_row(row: Mapping[str, str], file: pathlib.Path) -> Labelled:
+    path = file.parent / "logs" / row["file"]
+    code, url, rank = row.get("exit_code") or "", row.get("url") or "", row.get("first_rank") or ""
+    logs = tuple(
+        Log(pathlib.Path(each.path).read_bytes(), each.within) for each in files_in([str(path)])
+    )
+    held_out = is_held_out(url)
+    helps = {"yes": "retry", "no": "after_fix"}.get(row.get("retry_helps") or "")
+    groups = [f"set {file.parent.name}", "held out" if held_out else "seen"]
+    groups += ["ranks"] if row.get("merged") == "1" else []
+    return Labelled(
+        row["file"], row["class"], logs,
+        tuple(re.split(r"[ ;|]+", row.get("neighbours") or "")), helps or CLASSES[row["class"]].retry or "",
+        row.get("line_text") or "", int(code) if code else None, tuple(groups), held_out, str(path),
+        int(rank) if rank.isdigit() else None,
+    )  # fmt: skip
 
 
 def _of_record(record: Mapping[str, Any], file: pathlib.Path) -> Labelled:
@@ -133,12 +157,28 @@ def excerpts(shared: pathlib.Path) -> list[Labelled]:
     return list(labelled_logs(shared / "failures" / "labels.csv"))
 
 
-def judged(logs: Sequence[Labelled], table: Table) -> list[tuple[Labelled, Diagnosis]]:
-    """What the rules say of each."""
-    return [
-        (each, diagnose(each.logs, table, Circumstances(exit_code=each.exit_code), _DEADLINE_S))
-        for each in logs
-    ]
+class Judged(NamedTuple):
+    """A labelled log, what the rules say of it, and the rank that they call the first."""
+
+    log: Labelled
+    found: Diagnosis
+    rank: int | None = None
+
+
+def judged(logs: Sequence[Labelled], table: Table) -> list[Judged]:
+    """What the rules say of each; of a file as ``pairun diagnose FILE`` does."""
+    results = []
+    for each in logs:
+        facts = Circumstances(exit_code=each.exit_code)
+        incident = None
+        if each.path:
+            incident = answer(files_in([each.path]), table, _DEADLINE_S, facts).incident
+        if incident is None:
+            results.append(Judged(each, diagnose(each.logs, table, facts, _DEADLINE_S)))
+        else:
+            first = incident.first
+            results.append(Judged(each, incident.diagnosis, first and first.rank))
+    return results
 
 
 def is_wrong_stop(log: Labelled, found: Diagnosis) -> bool:
@@ -196,43 +236,52 @@ def baseline(log: Labelled) -> tuple[str, str]:
     return next((k for k, words in _BY_WORDS if re.search(words, last)), UNKNOWN), last
 
 
-def score_lines(results: Sequence[tuple[Labelled, Diagnosis]]) -> Iterator[str]:
-    """The tables: the right line, the class, each group, calibration, false alarms, wrong advice, confusions."""
-    heads = ("strict", "neighbour", "95 %", "line", "baseline")
-    yield f"{'logs':28}{'count':>6}" + "".join(f"{head:>14}" for head in heads)
-    groups: dict[str, list[tuple[Labelled, Diagnosis]]] = {}
-    for log, found in results:
-        for name in ("all", "healthy" if log.klass == NONE else "failed", *log.groups):
-            groups.setdefault(name, []).append((log, found))
+def score_lines(results: Sequence[Judged]) -> Iterator[str]:
+    """The tables: the right line, the class, the first rank, calibration, false alarms, wrong advice, confusions."""
+    heads = ("line", "baseline's", "strict", "neighbour", "baseline's", "first rank")
+    yield f"{'logs':28}{'count':>6}" + "".join(f"{head:>22}" for head in heads)
+    groups: dict[str, list[Judged]] = {}
+    for each in results:
+        is_healthy = each.log.klass == NONE
+        for name in ("all", "healthy" if is_healthy else "failed", *each.log.groups):
+            groups.setdefault(name, []).append(each)
     for name, group in sorted(groups.items()):
         if not name.startswith("framework") or len(group) >= _FEW:
-            yield _group_line(name, group)
+            yield f"{name:28}{len(group):6}" + "".join(f"{cell:>22}" for cell in _cells(group))
     yield from _calibration(results)
-    healthy = [(log, found) for log, found in results if log.klass == NONE]
-    alarms = sum(not log.accepts(found.klass) for log, found in healthy)
-    nothing = sum(found.klass == NONE and not log.accepts(NONE) for log, found in results)
-    stops = sum(is_wrong_stop(log, found) for log, found in results)
+    healthy = [each for each in results if each.log.klass == NONE]
+    alarms = sum(not each.log.accepts(each.found.klass) for each in healthy)
+    nothing = sum(r.found.klass == NONE and not r.log.accepts(NONE) for r in results)
+    named = [r for r in results if r.log.first_rank is not None and r.rank is not None]
     yield f"false alarms: {alarms} of {len(healthy)} healthy logs"
     yield f"failures called healthy: {nothing} of {len(results) - len(healthy)}"
-    yield f"wrong 'do not retry': {stops}"
-    pairs = Counter((a.klass, b.klass) for a, b in results if not a.accepts(b.klass))
+    yield f"another first rank named: {sum(r.rank != r.log.first_rank for r in named)}"
+    yield f"wrong 'do not retry': {sum(is_wrong_stop(r.log, r.found) for r in results)}"
+    wrong = (each for each in results if not each.log.accepts(each.found.klass))
+    pairs = Counter((each.log.klass, each.found.klass) for each in wrong)
     for (klass, answered), count in pairs.most_common(_CONFUSIONS):
         yield f"{klass} was taken for {answered}: {count}"
 
 
-def _group_line(name: str, group: Sequence[tuple[Labelled, Diagnosis]]) -> str:
-    n = len(group)
-    right = sum(log.accepts(found.klass) for log, found in group)
-    with_line = [(log, found) for log, found in group if log.line]
-    shown = sum(any(log.line in e.text for e in found.evidence[:1]) for log, found in with_line)
-    cells = (
-        f"{sum(log.klass == found.klass for log, found in group) / n:.1%}",
-        f"{right / n:.1%}",
-        "{:.0%}-{:.0%}".format(*_interval(right, n)),
-        f"{shown / len(with_line):.1%}" if with_line else "-",
-        f"{sum(log.accepts(baseline(log)[0]) for log, _ in group) / n:.1%}",
+def _cells(group: Sequence[Judged]) -> Iterator[str]:
+    """Shares with their 95 % intervals: evidence first, then the class, then the rank."""
+    lined = [each for each in group if each.log.line]
+    ranked = [each for each in group if each.log.first_rank is not None]
+    yield _share(
+        [any(each.log.has_line(e.text) for e in each.found.evidence[:1]) for each in lined]
     )
-    return f"{name:28}{n:6}" + "".join(f"{cell:>14}" for cell in cells)
+    yield _share([each.log.has_line(baseline(each.log)[1]) for each in lined])
+    yield _share([each.log.klass == each.found.klass for each in group])
+    yield _share([each.log.accepts(each.found.klass) for each in group])
+    yield _share([each.log.accepts(baseline(each.log)[0]) for each in group])
+    yield _share([each.rank == each.log.first_rank for each in ranked])
+
+
+def _share(right: Sequence[bool]) -> str:
+    if not right:
+        return "-"
+    low, high = _interval(sum(right), len(right))
+    return f"{sum(right) / len(right):.1%} ({low:.0%}-{high:.0%})"
 
 
 def _interval(right: int, n: int) -> tuple[float, float]:
@@ -243,11 +292,11 @@ def _interval(right: int, n: int) -> tuple[float, float]:
     return middle - half, middle + half
 
 
-def _calibration(results: Sequence[tuple[Labelled, Diagnosis]]) -> Iterator[str]:
+def _calibration(results: Sequence[Judged]) -> Iterator[str]:
     low = 0.0
     for high in _LIMITS:
-        within = [(log, found) for log, found in results if low <= found.confidence < high]
-        right = sum(log.accepts(found.klass) for log, found in within)
+        within = [each for each in results if low <= each.found.confidence < high]
+        right = sum(each.log.accepts(each.found.klass) for each in within)
         name = f"from {low:.2f}" if high > 1 else f"below {high:.2f}"
         yield f"confidence {name:17}{len(within):6}{right / max(1, len(within)):14.1%}"
         low = high
