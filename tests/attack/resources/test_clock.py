@@ -7,6 +7,8 @@ import os
 import pathlib
 import re
 import signal
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -93,3 +95,49 @@ def test_jump_during_the_grace_time(volume: Any, start: Any, clock: Clock, to: s
         assert running.end() == 137
     assert watch.took_s > 0.5
     assert watch.within(3.0), watch
+
+
+WAITS = """\
+protocolVersion: 2
+name: waits
+type: job
+prerequisites: [{type: dockerimage, name: i, uri: 'example.com/a/b:1'}]
+taskRoles:
+  worker:
+    instances: 1
+    dockerImage: i
+    resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}
+    commands: [echo hello]
+extras:
+  pairun:
+    runtime:
+      - before: user_command
+        id: waits
+        name: It succeeds once the clock has jumped
+        cmd: {script: 'echo asked; test -e jumped && sleep 1'}
+        retries: 20
+        delay: 500ms
+        timeout: 30s
+        deadline: 60s
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("to", ["+1d", "-1d"])
+def test_jump_while_a_task_waits(tmp_path: pathlib.Path, clock: Clock, to: str) -> None:
+    """A day ends no attempt and no deadline, and no pause lasts longer for it."""
+    (tmp_path / "job.yaml").write_text(WAITS.replace("jumped", str(tmp_path / "jumped")))
+    argv = [sys.executable, "-m", "pairun", "run", "job.yaml"]
+    with subprocess.Popen(
+        argv, cwd=tmp_path, env={**os.environ, **clock.env}, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as running:  # fmt: skip
+        assert running.stdout is not None
+        said = []
+        for line in running.stdout:
+            said.append(line)
+            if "attempt 2" in line:
+                clock.jump(to)
+                (tmp_path / "jumped").touch()
+        assert running.wait(60) == 0, said
+    assert any("attempt 2" in line for line in said), said
