@@ -106,14 +106,14 @@ def kill(made: Made, place: Place, after_s: float) -> None:
 
 
 def listed(folder: Path) -> dict[str, tuple[int, str]]:
-    """The files below a folder: modes and digests; git's own files change with each look."""
+    """The files below a folder, without logs and git's own: modes and digests."""
     return {
         str(path.relative_to(folder)): (
             path.lstat().st_mode,
             hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "",
         )
         for path in sorted(folder.rglob("*"))
-        if ".git" not in path.relative_to(folder).parts
+        if not {".git", "logs"} & {*path.relative_to(folder).parts}
     }
 
 

@@ -141,6 +141,7 @@ def test_each_row_of_the_table_is_tried() -> None:
     tried = {(f"the API server is away for {time}", c) for time in OUTAGES for c in STAGES}
     tried |= {(f"a plain Pod is deleted {stage}", "submit --wait") for stage in DELETED}
     tried |= {("the clock is an hour ahead", c) for c in ("doctor", "submit --wait", "pairun init")}
+    tried |= {("the workload's controller is away for 15 s", "submit --wait")}
     tried |= {("a right is taken", "submit --wait"), ("the right is given back", "status --watch")}
     assert _table().keys() == tried
 
@@ -266,7 +267,31 @@ def test_an_interrupted_submission_can_be_deleted(outage: Outage) -> None:
     assert outage.left == []
 
 
-# --- rights, Pods, clocks ----------------------------------------------------------------------------
+# --- controllers, rights, Pods, clocks ----------------------------------------------------------------------------
+
+
+def test_a_controller_that_comes_late(space: Place) -> None:
+    """The laboratory's API server has none: the test plays it."""
+    text = (space.tmp / "job.yaml").read_text()
+    (space.tmp / "single.yaml").write_text(text.replace("instances: 2", "instances: 1"))
+    waiting = Command(
+        space,
+        "submit",
+        "single.yaml",
+        "--engine",
+        "job",
+        "--image",
+        "p:1",
+        "--name",
+        "late",
+        "--wait",
+    )
+    waiting.until("no controller has acted")
+    condition = {"type": "Complete", "status": "True"}
+    path = space.cluster.path("batch/v1", "jobs", "late", "status")
+    space.cluster.merge(path, {"status": {"succeeded": 1, "conditions": [condition]}})
+    what = "the workload's controller is away for 15 s"
+    _check(what, "submit --wait", waiting.read())
 
 
 def test_rights_that_are_taken_end_a_wait_and_may_be_given_back(space: Place) -> None:

@@ -295,6 +295,7 @@ def test_a_job_that_is_deleted_while_it_is_followed(place: Place) -> None:
     assert waiting.code() == 1
     # It may see the Pods' end before that of the ConfigMap.
     assert "PR789" in waiting.said or DELETED in waiting.said
+    assert "may continue" not in waiting.said
 
 
 def test_a_pod_without_a_kubeconfig(place: Place) -> None:
