@@ -6,7 +6,7 @@ STAMP := $(VENV)/.ready
 # Tests of the built bundle, of containers, of a Kubernetes node, of real servers, in a browser.
 BEYOND := tests/browser tests/bundle tests/containers tests/node tests/real
 # Those of real servers that need the bundle. The others play the controllers, so they do not run beside a node.
-BUNDLED := tests/real/test_ssh.py tests/real/test_storage_fuse.py
+BUNDLED := tests/real/test_idempotence.py tests/real/test_ssh.py tests/real/test_storage_fuse.py
 # The order is that of the files: in a random one, all servers run all the time.
 SERVERS := $(VENV)/bin/python -m pytest -p no:randomly
 BROWSER := $(VENV)/.browser
