@@ -15,7 +15,6 @@ from benchmarks import (
     commands,
     diagnose,
     everywhere,
-    handedover,
     incident,
     init_phase,
     log_path,
@@ -27,16 +26,16 @@ from benchmarks import (
     rendezvous,
     ssh,
     tasks,
+    volume,
 )
-from benchmarks.measure import NotMeasured, Row
+from benchmarks.measure import HEAD, NotMeasured, Row, cells, line
 from benchmarks.record import Machine, Measured, Record, merged, record_data, record_of
-from benchmarks.table import HEAD, cells, line
 
 PARTS = {
     "commands": commands,
     "proportion": proportion,
     "init": init_phase,
-    "volume": handedover,
+    "volume": volume,
     "tasks": tasks,
     "pid1": pid1,
     "logs": log_path,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from benchmarks.table import amount
+from benchmarks.measure import amount
 
 Result = Mapping[str, Any]
 

@@ -1,4 +1,4 @@
-"""A shared volume as init leaves it, and the program that is PID 1 on it."""
+"""A shared volume as init leaves it, its size, and the program that is PID 1 on it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ import json
 import os
 import pathlib
 import sys
+import sysconfig
+from collections.abc import Iterator
 
-from benchmarks.measure import ROOT
+from benchmarks.init_phase import prepared
+from benchmarks.measure import ROOT, NotMeasured, Row, fixed
 from pairun.contract.loading import ModuleFile
 from pairun.plan import Plan, Task
+from pairun.volume.bundle import find_bundle
 from pairun.volume.planfile import SecretStore, dump_plan
 from pairun.volume.reader import Command
+
+GOAL_MB = 19.7
+"""What it was before the volume was measured at all."""
 
 _BUNDLE = ROOT / "build" / "bundle" / "runtime"
 
@@ -70,3 +77,45 @@ def program() -> tuple[list[str], str]:
     if _BUNDLE.exists() and _BUNDLE.stat().st_mtime > max(s.stat().st_mtime for s in sources):
         return [str(_BUNDLE)], "the bundle"
     return [sys.executable, "-m", "pairun", "runtime"], "this Python, without a bundle"
+
+
+def rows() -> Iterator[Row]:
+    """What init writes for a job without ssh or storage, beside the Python that the phase needs.
+
+    Raises:
+        NotMeasured: there is no bundle.
+    """
+    if not find_bundle(os.environ):
+        raise NotMeasured("the volume: there is no bundle; `make bundle` builds it")
+    with prepared(plugins=()) as pod:
+        before = _size(pod.volume)
+        pod.run()
+        written = _size(pod.volume) - before
+    yield Row(
+        "init writes to the volume", "MB", fixed(written / 1e6), GOAL_MB,
+        "a Python with its library", fixed(_python_size() / 1e6),
+        f"without the program {(written - _program_size()) / 1000:.0f} kB",
+    )  # fmt: skip
+
+
+def _program_size() -> int:
+    bundle = find_bundle(os.environ)
+    assert bundle is not None
+    return os.path.getsize(bundle)
+
+
+def _python_size() -> int:
+    """The program, and the standard library as it lies on a disk, without tests and packages."""
+    library = pathlib.Path(sysconfig.get_path("stdlib"))
+    left_out = {"site-packages", "dist-packages", "test", "tests", "idlelib", "__pycache__"}
+    sizes = (
+        (pathlib.Path(folder) / name).stat().st_size
+        for folder, _, names in os.walk(library)
+        if not left_out & {*pathlib.Path(folder).parts}
+        for name in names
+    )
+    return sum(sizes) + os.path.getsize(os.path.realpath(f"/proc/{os.getpid()}/exe"))
+
+
+def _size(folder: pathlib.Path) -> int:
+    return sum(p.lstat().st_size for p in folder.rglob("*") if p.is_file() and not p.is_symlink())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.measure import Row, fixed, in_turns, samples
-from benchmarks.table import HEAD, amount, cells, line
+from benchmarks.measure import HEAD, Row, amount, cells, fixed, in_turns, line, samples
 
 
 @pytest.mark.parametrize(
