@@ -571,7 +571,9 @@ def test_a_flood_of_errors_has_the_class_of_one(table: Table) -> None:
         f'Traceback (most recent call last):\n  File "a.py", line {n}, in f\nValueError: {n:x} {"ab" * (n % 50)}\n'
         for n in range(60_000)
     )
-    assert said(flood, table).klass == "user_code_error"
+    # the limit of PID 1 is time on the clock, which a busy machine uses up
+    found = diagnose([Log(flood.encode())], table, deadline_s=60)
+    assert found.klass == "user_code_error"
 
 
 def test_several_logs_name_the_one_that_tells_the_cause(table: Table) -> None:
