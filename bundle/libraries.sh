@@ -48,7 +48,7 @@ build_openssl() (
     no-legacy no-autoload-config no-ssl3 no-srp no-dtls1 no-idea no-seed no-rc2 no-rc4 no-rc5 \
     no-mdc2 no-whirlpool no-bf no-cast no-camellia no-aria no-gost no-cmp no-ct no-ts
   make_quietly build_libs
-  # installed by hand: the library contains --prefix, which must not be a path of this machine
+  # installed by hand: --prefix stands in the library, and must not be a path of this machine
   make_quietly install_dev DESTDIR="$BUILD/openssl/installed"
   cp -r installed/usr/include installed/usr/lib "$PREFIX/"
 )
