@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import pathlib
 import shlex
@@ -25,6 +26,13 @@ open(my $f, ">>", "/var/lib/dpkg/lock-frontend") or die;
 my $lock = pack("s s x4 q q i x4", F_WRLCK, 0, 0, 0, 0);
 fcntl($f, F_SETLK, $lock) or die;
 $| = 1; print "$$\\n"; sleep 600;
+"""
+
+KILL_DPKG = """
+until grep -qx dpkg /proc/[0-9]*/comm 2>/dev/null; do :; done
+for comm in $(grep -lxE 'apt-get|dpkg|dpkg-deb' /proc/[0-9]*/comm 2>/dev/null); do
+  pid=${comm%/comm}; kill -9 "${pid#/proc/}" || true  # its parent's end may have ended it
+done
 """
 
 
@@ -162,3 +170,19 @@ def test_from_the_network_and_from_the_cache(start: Callable[[str], Container]) 
     with pytest.raises(Failure, match="less cannot be installed: ") as failed:
         package("less").apply(offline)
     assert (failed.value.kind, failed.value.fault) == ("transient", "platform")
+
+
+def test_an_installation_that_is_killed_is_healed(start: Callable[[str], Container]) -> None:
+    """Also where dpkg has begun; and then nothing is left to do."""
+    online = start("host")
+    for moment in range(3):
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            begun = pool.submit(package("less").apply, online)
+            assert online.inside("sh", "-c", f"sleep 0.{moment}; {KILL_DPKG}").code == 0
+            with contextlib.suppress(Failure):
+                begun.result()
+        if planned(online, "less") == "will_change":
+            package("less").apply(online)
+        assert planned(online, "less") == "no_change"
+        assert online.inside("dpkg", "--audit").out == ""
+        assert online.inside("dpkg", "--purge", "less").code == 0
