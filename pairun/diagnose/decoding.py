@@ -22,7 +22,6 @@ _MESSAGES = (
 )  # fmt: skip
 """The fields in which loggers, shippers and exports keep the text of a record."""
 
-_CRI = re.compile(rb"\d{4}-\d\d-\d\dT\S+ (?:stdout|stderr) (?P<flag>[FP]) (?P<text>.*)")
 _RAW = ("log", "textPayload", "line", "MESSAGE")
 """Fields with a line as the program printed it."""
 
@@ -54,8 +53,6 @@ def decoded(log: Log) -> Log:
     head = log.data[:_HEAD_BYTES].lstrip()
     if b"{" in head and _is_json_lines(head):
         return with_names(log.rewritten(_from_json(log)))
-    if b" P " in head and _CRI.search(head):
-        return log.rewritten(_whole_lines(log))
     return with_names(_with_sections(log))
 
 
@@ -117,12 +114,8 @@ def _prefixes(log: Log) -> Callable[[_Record], str]:
     if writers is None:
         return lambda _: ""
 
-    def prefix_of(record: _Record) -> str:
-        own = dict(_fields(record, ()))
-        name = tuple(own.get(paths[column.place], "") for column in writers.columns)
-        return writers.prefixes.get(name, b"").decode()
-
-    return prefix_of
+    path = paths[writers.column.place]
+    return lambda each: writers.prefixes.get(dict(_fields(each, ())).get(path, ""), b"").decode()
 
 
 def _fields(record: _Record, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -187,23 +180,6 @@ def _clock(record: _Record) -> str:
     while seconds > _MAX_EPOCH_S:
         seconds /= 1000
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
-
-
-def _whole_lines(log: Log) -> Iterator[tuple[int, bytes]]:
-    """The lines, with those joined that CRI split (flag ``P``); a joined line has its first part's number."""
-    begun: tuple[int, bytes] | None = None
-    for number, raw in zip(log.numbers(), log.data.split(b"\n"), strict=True):
-        part = _CRI.match(raw)
-        line = number, raw
-        if begun is not None and part is not None:
-            line = begun[0], begun[1] + part["text"]
-        elif begun is not None:
-            yield begun
-        begun = line if part is not None and part["flag"] == b"P" else None
-        if begun is None:
-            yield line
-    if begun is not None:
-        yield begun
 
 
 def _with_sections(log: Log) -> Log:

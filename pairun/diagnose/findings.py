@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pairun.diagnose import tracebacks
-from pairun.diagnose.hits import HitSearch, echoes
+from pairun.diagnose.hits import HitSearch
 from pairun.diagnose.lines import Log, parse
 from pairun.diagnose.segments import (
     Mark,
@@ -104,7 +104,7 @@ def findings_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> 
     marks += [*phases(log), *again, *setbacks(log, marks), *failed_at]
     attempts = cut(len(log.data), marks)
     went_well = not failed and bool(attempts) and _ends_well(log, attempts[-1], failed_at)
-    signals = _of_last_attempt([*signals, *echoes(log)], attempts, went_well=went_well)
+    signals = _of_last_attempt(signals, attempts, went_well=went_well)
     return Findings(log, _explained(signals), attempts)
 
 
@@ -148,9 +148,7 @@ def _ends_well(log: Log, last: Segment, failed_at: Sequence[Mark]) -> bool:
     if Surroundings(log).succeeded_at >= last.start:
         return True
     tail = [line for line in log.tail(_TAIL_LINES) if line.at >= last.start]
-    if not all(tracebacks.is_ignored(log, line) for line in filter(is_trouble, tail)):
-        return False
-    return last.anew or any(map(is_progress, tail))
+    return not any(map(is_trouble, tail)) and (last.anew or any(map(is_progress, tail)))
 
 
 def _of_last_attempt(

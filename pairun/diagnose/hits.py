@@ -15,10 +15,8 @@ from pairun.diagnose.signals import CERTAIN, Signal
 from pairun.diagnose.surroundings import (
     HANDLED,
     LESS,
-    OUTLIVED,
     Surroundings,
     is_healed,
-    is_progress,
     is_shells,
     is_taken_back,
     level_of,
@@ -28,11 +26,13 @@ from pairun.diagnose.table import Rule, RuleMatch, Table, make_rule
 _HEALING = frozenset(("network_unreachable", "remote_auth", "service_quota", "storage_io_error"))
 """Failures of a server that may come back while the program waits."""
 
-_RETRIABLE = frozenset(("retry", "retry_elsewhere"))
 _OUTAGES, _OUTAGE_LINES = 2, 8
 
 _INFO = 30
 """How much a line at the level INFO loses; the error itself often follows at another level."""
+
+_EXPLAINED = 2
+"""How much an exception loses that another one like it explains better: an equal one then decides."""
 
 _FAILED_OP = "OP_REQUIRES failed at"
 """TensorFlow logs this as a warning for every operation that fails."""
@@ -44,7 +44,6 @@ _NCCL_TRACE = re.compile(r"\.cc:\d+ -> \d|(?i:fail|abort|error)")
 """NCCL logs the place of an error as information."""
 
 _CAUGHT = re.compile(r"\b[Cc]aught \w+ in (?:DataLoader|pin memory|replica|\w+ (?:worker|process))")
-_ORIGINAL = "Original Traceback"
 """PyTorch's wrapper of an exception of a worker process or thread, which follows it."""
 
 
@@ -56,24 +55,15 @@ def penalty_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
         is_taken_back(match, line, log)
         or (rule.klass in _HEALING and _is_healed(rule, match, line, log))
         or (rule.role != "code" and _ZERO.match(line.text, match.end()))
-        or (_CAUGHT.search(line.text) and any(_ORIGINAL in a.text for a in log.after(line.at, 3)))
         or (level == "warning" and not rule.is_warning and _FAILED_OP not in line.text)
         or (level == "info" and "NCCL INFO" in line.text + line.shown and not is_trace)
     ):
         return HANDLED
-    if tracebacks.is_source(log, line):
-        return LESS if tracebacks.replaces_exception(log, line) else HANDLED
-    if rule.role in ("code", "consequence") and tracebacks.is_ignored(log, line):
-        return OUTLIVED
     doubt = _INFO if level == "info" else LESS if _FAILED_OP in line.text else 0
     if rule.role == "code" and line.text[: match.start()].strip("|+- "):
         doubt += 6
-    if (
-        rule.role in ("cause", "code", "consequence")
-        and tracebacks.follow_up(log, line) == "handled"
-    ):
-        # a failed handler is no evidence against the storage or the network
-        doubt += LESS if rule.role == "code" else 2 if rule.retry in _RETRIABLE else 12
+    if _CAUGHT.search(line.text) or tracebacks.is_handled(log, line):
+        doubt += _EXPLAINED
     return doubt
 
 
@@ -87,24 +77,12 @@ def _is_healed(rule: Rule, match: re.Match[str], line: Line, log: Log) -> bool:
 _MAX_REPEATS = 24
 _MATCH_CHARS = 80
 _NEAR_LINES = 24
-_ECHO_LINES = 40
 _UNCAUGHT = make_rule(
     {"id": "uncaught-exception", "class": "user_code_error", "role": "code", "weight": 52}
-)
-_INTERRUPTED = make_rule(
-    {
-        "id": "keyboard-echo",
-        "class": "cancelled_by_user",
-        "role": "end",
-        "weight": 70,
-        "headline": "a user pressed Ctrl-C",
-        "warning": True,
-    }
 )
 _CODE_ONLY = frozenset(
     ("AttributeError", "KeyError", "NameError", "UnboundLocalError", "ZeroDivisionError")
 )
-_ECHO = re.compile(r"\^C(?! to )")
 _GUESSES = re.compile(r"(?:Some common causes include|There are some potential root causes)\b")
 """The start of Ray's list of possible causes for a lost worker; Ray has observed none of them."""
 
@@ -176,8 +154,6 @@ class HitSearch:
             score -= penalty_of(rule, match, line, self._log)
             if rule.role == "end":
                 score -= HANDLED * self._surroundings.is_training_after(line.at)
-            elif self._surroundings.served_after(line, is_cause=rule.role != "code"):
-                score -= HANDLED
             else:
                 score -= self._surroundings.doubt(line)
             if is_shells(line) and self._surroundings.commands_after(line):
@@ -194,16 +170,6 @@ def _hit(
         rule.klass, weight, rule.headline, "", rule.fault, rule.retry or "", rule.advice,
         start, rule.id, rule.role, details, log, line,
     )  # fmt: skip
-
-
-def echoes(log: Log) -> Iterator[Signal]:
-    """Find the ``^C`` that a terminal echoes near the end of a log."""
-    for line in reversed(log.tail(_ECHO_LINES)):
-        if _ECHO.match(line.text):
-            yield _hit(_INTERRUPTED, _INTERRUPTED.weight, line, log)
-            return
-        if is_progress(line):
-            return
 
 
 def is_near(rule: Rule, line: Line, log: Log) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -50,7 +50,6 @@ _HOST = re.compile(
 """Keys of names of Pods and hosts; a number is a part of a path in a field."""
 
 _RANKED = re.compile(r"(?i)r(?:ank)?[_.-]?(\d{1,6})(?:\.(?:log|txt|out|err))?")
-_LOCAL = re.compile(r"(?i)(?:local[_ ]?(?:rank|process|worker)|gpu|cuda|device|tp)?[_-]?(\d{1,3})")
 _COUNTED = re.compile(
     r"(?i)(?:epoch|step|iter|iteration|batch|layers?|block|fold|attempt|retry|try|v|version|phase|thread|loss|lr|line"
     r"|seed|size|port|id|pid)[._-]?$"
@@ -122,45 +121,38 @@ class _Head(NamedTuple):
 
 
 class Writers(NamedTuple):
-    """The columns that name the writers of lines or records.
+    """The column that names the writers of lines or records.
 
     Attributes:
-        columns: one; or two, of a node and of the number of a process on it.
-        prefixes: what the lines of each writer get, by the values of the columns.
+        column: the place of the names.
+        prefixes: what the lines of each writer get, by its name.
     """
 
-    columns: tuple[Column, ...]
-    prefixes: Mapping[tuple[str, ...], bytes]
+    column: Column
+    prefixes: Mapping[str, bytes]
 
 
 def writers_of(columns: Mapping[Column, Mapping[int, str]], lines: int) -> Writers | None:
-    """The columns that name the writers; None if none does.
+    """The column that names the writers; None if none does.
 
     Args:
         columns: the value of each line that has one, by the number of the line.
         lines: number of lines.
     """
-    known: dict[Column, Mapping[int, str]] = {}
+    known: dict[Column, tuple[int, frozenset[str]]] = {}
     for column, values in columns.items():
         names = _names(column.key, list(values.values()))
         if len(values) >= (_SHARE_OF_KEYS if column.key else _SHARE) * lines and names:
-            known[column] = {n: value for n, value in values.items() if value in names}
+            known[column] = sum(value in names for value in values.values()), names
     if not known:
         return None
 
     def clear(column: Column) -> tuple[bool, bool, int]:
         is_rank = bool(_RANK.fullmatch(column.key))
-        return len(known[column]) >= _MOST * lines, is_rank, -column.place
+        return known[column][0] >= _MOST * lines, is_rank, -column.place
 
     best = max(known, key=clear)
-    chosen: tuple[Column, ...] = (best,)
-    if not _RANK.fullmatch(best.key):
-        both = ((a, b) for a in known for b in known if a.place < b.place and best in (a, b))
-        chosen = next((pair for pair in both if _is_grid(known[pair[0]], known[pair[1]])), chosen)
-    shared = set.intersection(*(set(known[column]) for column in chosen))
-    return Writers(
-        chosen, _added(chosen, {tuple(known[column][n] for column in chosen) for n in shared})
-    )
+    return Writers(best, {name: _prefix(best.key, name) for name in known[best][1]})
 
 
 def _names(key: str, values: Sequence[str]) -> frozenset[str]:
@@ -190,31 +182,6 @@ def _names(key: str, values: Sequence[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _is_grid(nodes: Mapping[int, str], locals_: Mapping[int, str]) -> bool:
-    """Whether a column has the numbers of the processes on the nodes that another one names."""
-    if not all(_LOCAL.fullmatch(value) for value in locals_.values()):
-        return False
-    pairs = {(node, locals_[n]) for n, node in nodes.items() if n in locals_}
-    sizes = len(set(nodes.values())), len(set(locals_.values()))
-    return 2 * len(pairs) > sizes[0] * sizes[1] and len(pairs) > max(sizes)
-
-
-def _added(
-    columns: Sequence[Column], values: Iterable[tuple[str, ...]]
-) -> Mapping[tuple[str, ...], bytes]:
-    """What the lines of each writer get, in a form that `_PREFIXES` has."""
-    if len(columns) == 1:
-        return {value: _prefix(columns[0].key, *value) for value in values}
-    known = sorted(values, key=lambda v: [int(n) for each in v for n in _NUMBERS.findall(each)])
-    ranks = [int(_NUMBERS.findall(local)[-1]) for _, local in known]
-    # hosts have their ranks one after the other; numbers that no two hosts share are ranks already
-    if len(set(ranks)) < len(ranks):
-        size, hosts = max(ranks) + 1, list(dict.fromkeys(host for host, _ in known))
-        pairs = zip(known, ranks, strict=True)
-        ranks = [hosts.index(host) * size + rank for (host, _), rank in pairs]
-    return {value: b"[rank%d]: " % rank for value, rank in zip(known, ranks, strict=True)}
-
-
 def _prefix(key: str, name: str) -> bytes:
     ranked = _RANKED.fullmatch(name)
     if ranked or (name.isdigit() and not _HOST.fullmatch(key)):
@@ -237,8 +204,8 @@ def with_names(log: Log) -> Log:
     writers = writers_of(dict(sorted(columns.items())), len(heads))
     if writers is None:
         return log
-    last = max(column.place for column in writers.columns)
-    having = [h for line in sample if _values(h := _head(line), writers) in writers.prefixes]
+    last = writers.column.place
+    having = [h for line in sample if _name(h := _head(line), writers) in writers.prefixes]
     is_tool = len(having) >= _ALL * len(sample)
     while (
         is_tool
@@ -262,7 +229,7 @@ def _renamed(log: Log, writers: Writers, last: int | None) -> Iterator[bytes]:
     before, prefix = b"", b""
     for line in log.data.split(b"\n"):
         head = _head(line)
-        if (own := writers.prefixes.get(_values(head, writers))) is not None:
+        if (own := writers.prefixes.get(_name(head, writers))) is not None:
             before, prefix = line, own
             yield prefix + (line if last is None else _without_name(line, head, last))
         elif is_continued(line, before):
@@ -272,8 +239,8 @@ def _renamed(log: Log, writers: Writers, last: int | None) -> Iterator[bytes]:
             before = before if not line.strip() else b""
 
 
-def _values(head: _Head, writers: Writers) -> tuple[str, ...]:
-    return tuple(head.words.get(column, ("", 0))[0] for column in writers.columns)
+def _name(head: _Head, writers: Writers) -> str:
+    return head.words.get(writers.column, ("", 0))[0]
 
 
 def _without_name(line: bytes, head: _Head, last: int) -> bytes:

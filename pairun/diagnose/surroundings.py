@@ -56,9 +56,6 @@ _ACCESS = re.compile(
 )
 """The access log of a server, including health checks, or of a client."""
 
-_SERVED = re.compile(rb"\"(?P<method>GET|POST|PUT) \S{1,400} HTTP/\d(?:\.\d)?\" 2\d\d\b")
-"""A server's access log: it answered a request."""
-
 SHELL_CLASSES = frozenset(
     ("command_not_found", "file_not_found", "module_not_found", "permission_denied", "shell_error")
 )
@@ -100,12 +97,6 @@ _HEALED = re.compile(
 )
 """A client reports that it reaches its server again."""
 
-_CONDITIONAL = re.compile(
-    r"(?i)\b(?:(?<!\bas )if|in case|whenever|unless|to avoid|to prevent|can cause|may cause|might cause|could cause"
-    r"|^(?:note: )?when|can lead to|may lead to|might lead to|may result in|can result in|typically happens)\b"
-)
-"""Advice on what may happen, not a report of it, if it precedes the match in the same sentence."""
-
 _NEGATED = re.compile(r"(?i)\b(?:no|without(?: a| any)?|zero)\s+(?:further |more )?$")
 """The words before a match that turn it into its opposite."""
 
@@ -113,8 +104,6 @@ _CODE = re.compile(
     r"\s*(?:except \w[\w., ()]{0,120}(?: as \w+)?:|raise \w[\w.]{0,80}\(|\d+ \| )|\+ "
 )
 """A line of source code, also as compilers and linters quote it, or a command that a shell shows (``set -x``)."""
-
-_SENTENCE_END = re.compile(r"[.!?;] ")
 
 
 def is_shells(line: Line) -> bool:
@@ -148,8 +137,8 @@ def is_handled(line: Line) -> bool:
 
 
 def is_mild(line: Line) -> bool:
-    """Whether a line is a warning or less, a condition, or source code."""
-    forms = (_WARNING, INFO, _CONDITIONAL)
+    """Whether a line is a warning or less, or source code."""
+    forms = (_WARNING, INFO)
     return any(each.search(line.shown) for each in forms) or bool(_CODE.match(line.text))
 
 
@@ -160,16 +149,14 @@ def level_of(line: Line, until: int) -> str:
 
 
 def is_taken_back(match: re.Match[str], line: Line, log: Log) -> bool:
-    """Whether the line of a match, or the next one, says that it was no failure, or only a possible one."""
-    before = match.string[: match.start()], match.string[: match.end()]
+    """Whether the line of a match, or the next one, says that it was no failure."""
     following = next(log.after(line.at, 1), None)
     is_code = _CODE.match(line.text) and not any('File "' in b.text for b in log.before(line.at, 1))
     return bool(
         is_code
         or (is_handled(line) and not _RETRY.search(match[0]))
         or (following is not None and _RETRY_FOLLOWS.match(following.text))
-        or _NEGATED.search(before[0])
-        or any(_CONDITIONAL.search(_SENTENCE_END.split(text)[-1]) for text in before)
+        or _NEGATED.search(match.string[: match.start()])
     )
 
 
@@ -251,15 +238,6 @@ class Surroundings:
         if self._failed or not self._ends_in_progress:
             return False
         return self._progress_after(at) >= _MOST_PROGRESS
-
-    def served_after(self, line: Line, *, is_cause: bool) -> bool:
-        """Whether a server answered requests after an exception.
-
-        A server whose accelerator fails still answers the requests for its health.
-        """
-        answers = _SERVED.finditer(self._log.data, line.at, line.at + (1 << 16))
-        methods = (b"POST", b"PUT") if is_cause else (b"GET", b"POST", b"PUT")
-        return any(each["method"] in methods for each in answers)
 
     def commands_after(self, line: Line) -> bool:
         """Whether a shell ran further commands without an error after one that it could not run."""

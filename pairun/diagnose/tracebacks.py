@@ -17,7 +17,6 @@ _EXCEPTION = re.compile(
 )
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 _LAST_FRAME = re.compile(r'\s*File "[^"]+", line \d+(?:,|$)')
-_MARKS = re.compile(r"[\s~^|]*$")
 _LIBRARY = re.compile(
     r"site-packages|dist-packages|/lib(?:64)?/python\d|<frozen "
     r"|/bin/[^/]{1,80}(?<!\.py)$"  # torchrun, accelerate, vllm
@@ -27,11 +26,6 @@ _LIBRARY = re.compile(
 )
 _HANDLED = "During handling of the above exception"
 _CAUSED = "The above exception was the direct cause"
-_IGNORED = re.compile(
-    r"Exception ignored in|--- Logging error ---|Error in atexit|Exception in thread Thread-\S+ \(_pin"
-    r"|most likely raised during interpreter shutdown"
-)
-
 _LEVEL = re.compile(r"(?:^|[\s\[|:-])(?:ERROR|WARN(?:ING)?|CRITICAL)(?:$|[\s\]|:-])")
 """The level in a logger's line."""
 
@@ -49,21 +43,14 @@ class Frame(NamedTuple):
         return _LIBRARY.search(self.file) is not None
 
 
-def follow_up(log: Log, line: Line) -> str:
-    """What followed the exception on a line: ``handled``, ``caused`` or an empty text.
+def is_handled(log: Log, line: Line) -> bool:
+    """Whether another exception was raised while that on a line was handled.
 
     A message may have several lines, with other ranks' lines between them.
     """
-    for after in log.after(line.at, 40):
-        if after.source != line.source:
-            continue
-        if after.text.startswith(_HANDLED):
-            return "handled"
-        if after.text.startswith(_CAUSED):
-            return "caused"
-        if after.text.startswith(HEADER):
-            return ""
-    return ""
+    texts = (after.text for after in log.after(line.at, 40) if after.source == line.source)
+    ends = (text for text in texts if text.startswith((_HANDLED, _CAUSED, HEADER)))
+    return next(ends, "").startswith(_HANDLED)
 
 
 def is_open(log: Log) -> bool:
@@ -71,19 +58,9 @@ def is_open(log: Log) -> bool:
     tail = log.tail(4)
     frames = [n for n, line in enumerate(tail) if _LAST_FRAME.match(line.text)]
     if not frames:
-        return bool(tail) and HEADER in tail[-1].text and not is_ignored(log, tail[-1])
+        return bool(tail) and HEADER in tail[-1].text
     after = tail[frames[-1] + 1 :]
-    if any(_EXCEPTION.match(line.text) and line.text[0] not in " \t" for line in after):
-        return False
-    return not is_ignored(log, tail[frames[-1]])
-
-
-def replaces_exception(log: Log, line: Line) -> bool:
-    """Whether a line is the ``raise`` at the end of a cut-off traceback."""
-    if not line.text.lstrip().startswith("raise "):
-        return False
-    after = [each for each in log.after(line.at, 3) if each.source == line.source]
-    return all(_MARKS.match(each.text) for each in after)
+    return not any(_EXCEPTION.match(line.text) and line.text[0] not in " \t" for line in after)
 
 
 def exception_after(log: Log, header: Line) -> tuple[Line, str] | None:
@@ -108,21 +85,6 @@ def exception_after(log: Log, header: Line) -> tuple[Line, str] | None:
     return None
 
 
-def is_ignored(log: Log, line: Line) -> bool:
-    """Whether Python reports the exception on a line as ignored."""
-    for before in log.before(line.at, _MAX_FRAMES):
-        if before.source != line.source:
-            continue
-        if _IGNORED.search(before.text):
-            return True
-        if HEADER in before.text:
-            above = next(iter(log.before(before.at, 1)), None)
-            return above is not None and bool(_IGNORED.search(above.text))
-        if not before.text.startswith((" ", "\t")):
-            return False
-    return False
-
-
 def is_logged(log: Log, line: Line) -> bool:
     """Whether a logger printed the exception on a line, as ``logging.exception`` does.
 
@@ -139,34 +101,6 @@ def is_logged(log: Log, line: Line) -> bool:
             return message is not None and bool(_LEVEL.search(message.shown))
         if not before.text.startswith((" ", "\t")):
             return False
-    return False
-
-
-def is_source(log: Log, line: Line) -> bool:
-    """Whether a line is source code in a traceback, not a message."""
-    if line.text.lstrip().startswith("│"):
-        return _is_boxed(log, line)
-    if not line.text.startswith("    "):
-        return False
-    for before in log.before(line.at, 12):
-        if before.source == line.source:
-            # the exception of a traceback that is indented as a whole, such as in pip's output
-            is_left = _indent(line.text) < _indent(before.text)
-            return bool(_FRAME.match(before.text)) and not is_left
-    return False
-
-
-def _indent(text: str) -> int:
-    """The number of characters before the first word."""
-    return len(text) - len(text.lstrip())
-
-
-def _is_boxed(log: Log, line: Line) -> bool:
-    """Whether a line is in the box of a traceback that ``rich`` prints; the message is below it."""
-    for before in log.before(line.at, _MAX_FRAMES):
-        text = before.text.lstrip()
-        if before.source == line.source and not text.startswith("│"):
-            return text.startswith("╭") and "Traceback" in text
     return False
 
 

@@ -47,15 +47,6 @@ def test_a_traceback_is_read_in_every_form(tmp_path: Path, table: Table, wrap: o
     assert incident.members[0].at.clock() == "12:04:16"
 
 
-def test_lines_that_cri_cut_are_joined() -> None:
-    """A part has the flag P; the joined line has its number."""
-    text = f"{TIME} stdout F one\n{TIME} stdout P Key\n{TIME} stdout F Error: 'k'\n{TIME} stdout F end\n"
-    log = decoded(Log(text.encode(), "a"))
-    assert b"KeyError: 'k'\n" in log.data
-    assert log.number(log.data.index(b"KeyError")) == 2
-    assert log.number(log.data.index(b"end")) == 4
-
-
 def test_lines_that_docker_cut_are_joined() -> None:
     """A record without a newline goes on in the next one."""
     text = '{"log":"Key","stream":"stdout","time":"x"}\n{"log":"Error: 1\\n","stream":"stdout","time":"x"}\n'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pairun.diagnose.lines import Log
-from pairun.diagnose.writers import writer_of
+from pairun.diagnose.writers import rotated, writer_of
 
 
 @pytest.mark.parametrize(
@@ -44,16 +44,6 @@ def test_the_rank_of_a_file(path: str, text: str, rank: int | None, label: str) 
 
 
 @pytest.mark.parametrize(
-    ("path", "text", "rank"),
-    [("train_3.log", "", 3), ("worker3/stderr.log", "", 3), ("train_3.log", "RANK=11\n", 11)],
-)
-def test_the_rank_by_comparison_with_other_names(path: str, text: str, rank: int) -> None:
-    """It counts unless the log itself names another rank."""
-    writer = writer_of(path, Log(text.encode(), path), 3)
-    assert (writer.rank, writer.launcher) == (rank, False)
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "JobID          State ExitCode NodeList\n88 OUT_OF_MEMORY 0:125 n[1-4]\n",
@@ -72,3 +62,11 @@ def test_a_ranks_log_may_mention_a_job_and_a_state() -> None:
     """Only a table's heading has both words."""
     text = "state restored\nstep 1 of job id 4\nstep 2\n"
     assert not writer_of("job.txt", Log(text.encode(), "job.txt")).launcher
+
+
+def test_a_rotated_file_belongs_to_its_live_file() -> None:
+    """Numbers from 0 may be ranks', and the system's logs are rotated while a job runs."""
+    parts = {"a/train.log.1": "a/train.log", "a/train.log.2.gz": "a/train.log"}
+    assert rotated(["a/train.log", *parts]) == parts
+    others = ["b/train.log.1", "out", "out.0", "out.1", "kern.log", "kern.log.1", "a.log.2026"]
+    assert rotated([*others, "a.log"]) == {}
