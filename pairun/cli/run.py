@@ -18,6 +18,7 @@ from pairun.engines.local.capacity import check_capacity
 from pairun.engines.local.jobrun import LocalRun, Options, RunOutcome
 from pairun.engines.local.precheck import check
 from pairun.errors import PairunError, Problem, Problems, did_you_mean
+from pairun.job.checks.surprises import job_warnings
 from pairun.job.hiding import hide_lines
 from pairun.job.jobfile import load_job
 from pairun.job.jsyaml import dialect_named
@@ -84,7 +85,8 @@ def _job(args: argparse.Namespace) -> Job:
         raise PairunError(*problems.errors)
     args.vault.add(secrets_of(job))
     hide_lines(job.node, args.vault)
-    print_problems((p for p in problems if p.severity == "warning"), args.vault)
+    warnings = [*job_warnings(job), *(p for p in problems if p.severity == "warning")]
+    print_problems(warnings, args.vault)
     job = resized(job, args.role, args.instances)
     if unknown := list(unknown_secrets(job)):
         raise PairunError(*unknown)

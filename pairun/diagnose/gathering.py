@@ -201,11 +201,11 @@ class _Task:
         if journal.failure is not None:
             where = Evidence(journal.path, 0, journal.failure.message)
             recorded = diagnosis_of_task(journal.failure, self._table, where, self._deadline_s)
-        if recorded is None or finding.finished or journal.circumstances.exit_code == 0:
+        if recorded is None or journal.circumstances.exit_code == 0:
             return finding
         if shown.klass not in (NONE, UNKNOWN) and shown.confidence >= recorded.confidence:
             return finding
-        return finding._replace(diagnosis=recorded)
+        return finding._replace(diagnosis=recorded, finished=False)
 
     def _last_attempt(self, log: Log) -> Log:
         """The last attempt in a log."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pairun.base.escapes import visible
 from pairun.base.paths import JOURNAL
-from pairun.diagnose.podjournal import OUTPUT, PHASE_LOGS
+from pairun.diagnose.podjournal import OUTPUT, PHASE_LOGS, RUN_OUTPUT, journal_folders
 from pairun.volume.progressfile import NAME as PROGRESS
 
 MAX_FILES = 4096
@@ -117,8 +117,8 @@ def _logs(where: str, folders: Sequence[str], names: Sequence[str]) -> list[str]
         logs = [name for name in names if name in PHASE_LOGS]
         # the journal is read with each of these logs
         return [*(name for name in names if name == PROGRESS), *(logs or [JOURNAL])]
-    if "pai" in folders and "output.log" in names:
-        return [] if _has_output(os.path.join(where, "pai", "logs")) else ["output.log"]
+    if "pai" in folders and RUN_OUTPUT in names:
+        return [] if journal_folders(where) else [RUN_OUTPUT]
     if any(name in folders for name in ("runtime.d", "logs")) and ".pairun" in names:
         return []
     return [
@@ -126,16 +126,6 @@ def _logs(where: str, folders: Sequence[str], names: Sequence[str]) -> list[str]
         for name in names
         if not name.startswith(".") and not name.endswith(_NO_LOGS) and not _NO_LOG.fullmatch(name)
     ]
-
-
-def _has_output(logs: str) -> bool:
-    """Whether the logs of a volume contain a command's output."""
-    try:
-        return any(
-            os.path.exists(os.path.join(logs, pod, OUTPUT, "current")) for pod in os.listdir(logs)
-        )
-    except OSError:
-        return False
 
 
 def _why_skipped(path: str, folder: str) -> str | None:

@@ -50,6 +50,7 @@ class TaskFailure(NamedTuple):
         message: why.
         attempts: how many it had; 0 if unknown.
         because: what it last waited for; may be empty.
+        hint: what to do, as the module said it; may be empty.
     """
 
     task: str
@@ -59,6 +60,7 @@ class TaskFailure(NamedTuple):
     message: str
     attempts: int = 0
     because: str = ""
+    hint: str = ""
 
 
 def diagnosis_in(message: str, file: str, line: int) -> Diagnosis | None:
@@ -83,14 +85,16 @@ def diagnosis_in(message: str, file: str, line: int) -> Diagnosis | None:
 
 
 def diagnosis_of(values: Mapping[str, Any], evidence: tuple[Evidence, ...]) -> Diagnosis | None:
-    """The diagnosis that PID 1 recorded; None if it names no class.
+    """The diagnosis that PID 1 recorded; None if it names no class and no command that failed.
 
     Args:
         values: the fields of the record ``diagnosis``.
         evidence: where it is.
     """
     klass, confidence = str(values.get("class")), values.get("confidence")
-    if klass not in CLASSES or klass in (NONE, UNKNOWN):
+    if klass not in CLASSES or klass == NONE:
+        return None
+    if klass == UNKNOWN and values.get("headline") in (None, "", CLASSES[UNKNOWN].meaning):
         return None
     kind = CLASSES[klass]
     fault, retry = values.get("fault"), values.get("retry")
@@ -117,10 +121,22 @@ def failed_task_in(message: str) -> TaskFailure | None:
     )
 
 
+def last_phase(records: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """The records of the last phase in a journal."""
+    begins = [n for n, record in enumerate(records) if record.get("type") == "phase_begin"]
+    return records[begins[-1] :] if begins else records
+
+
+def ended_by_signal(records: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a signal stopped a phase: its task was cancelled, and did not fail by itself."""
+    return any(r.get("type") == "phase_end" and r.get("outcome") == "signal" for r in records)
+
+
 def failed_task_of(records: Sequence[Mapping[str, Any]]) -> TaskFailure | None:
     """The task that ended the last phase in a journal; None if the phase did not fail by a task."""
-    begins = [n for n, record in enumerate(records) if record.get("type") == "phase_begin"]
-    last = records[begins[-1] :] if begins else records
+    last = last_phase(records)
+    if ended_by_signal(last):
+        return None
     failed = [r for r in last if r.get("type") == "task_end" and r.get("outcome") == "failed"]
     failed = [r for r in failed if not r.get("handler")]
     if not failed:
@@ -138,6 +154,7 @@ def failed_task_of(records: Sequence[Mapping[str, Any]]) -> TaskFailure | None:
         message=str(failed[0].get("message") or ""),
         attempts=attempts if isinstance(attempts, int) else 0,
         because=waits[-1] if waits else "",
+        hint=str(failed[0].get("hint") or ""),
     )
 
 
@@ -163,6 +180,7 @@ def diagnosis_of_task(
     waited = [Evidence("", 0, f"it waited: {failure.because}")] if failure.because else []
     return of_class(klass, _WEIGHT, where, *waited)._replace(
         fault=fault,
+        advice=failure.hint or CLASSES[klass].advice,
         retry=_RETRIES.get(failure.kind, "after_fix" if fault == "user" else None),
         headline=f"pairun's task {failure.task} failed{after}{tries}: {failure.message}",
         details={"task": failure.task, "kind": failure.kind},

@@ -11,7 +11,13 @@ from pairun.base.paths import JOURNAL
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.diagnosis import Diagnosis, Evidence
 from pairun.diagnose.history import Attempt
-from pairun.diagnose.ownreports import TaskFailure, diagnosis_of, failed_task_of
+from pairun.diagnose.ownreports import (
+    TaskFailure,
+    diagnosis_of,
+    ended_by_signal,
+    failed_task_of,
+    last_phase,
+)
 from pairun.diagnose.podhistory import recorded_attempt
 from pairun.volume.journal import read_journal
 
@@ -21,7 +27,23 @@ OUTPUT = "user-all"
 PHASE_LOGS = ("init.log", "runtime.log")
 """The logs of the two phases in a Pod's log directory."""
 
+RUN_OUTPUT = "output.log"
+"""The file in an instance's folder of `pairun run` with all output of the instance."""
+
 _OF_COMMANDS = ("command_begin", "command_end")
+
+
+def journal_folders(instance: str) -> list[str]:
+    """The log directories with a journal of one instance of `pairun run`, the newest first."""
+    logs = os.path.join(instance, "pai", "logs")
+    try:
+        found = [os.path.join(logs, pod) for pod in os.listdir(logs)]
+        journals = {
+            f: os.stat(j).st_mtime for f in found if os.path.exists(j := os.path.join(f, JOURNAL))
+        }
+    except OSError:
+        return []
+    return sorted(journals, key=journals.__getitem__, reverse=True)
 
 
 class PodJournal(NamedTuple):
@@ -46,11 +68,14 @@ def journal_of(path: str) -> PodJournal | None:
     """The journal of the Pod that wrote a file; None if the file is in no Pod's log directory.
 
     Args:
-        path: the command's output, a phase's log, or the journal itself.
+        path: the command's output, a phase's log, the output of an instance of `pairun run`, or the
+            journal itself.
     """
     folder, name = os.path.split(os.path.abspath(path))
     if os.path.basename(folder) == OUTPUT:
         folder = os.path.dirname(folder)
+    elif name == RUN_OUTPUT:
+        folder = next(iter(journal_folders(folder)), "")
     elif name not in (*PHASE_LOGS, JOURNAL):
         return None
     journal = os.path.join(folder, JOURNAL)
@@ -90,7 +115,8 @@ def _circumstances(
     running = [r for r in last if r.get("type") in ("stop", "command_end")]
     stop = running[0] if running and running[0].get("type") == "stop" else {}
     interrupted = stop.get("signal") in (signal.SIGINT, "SIGINT")
-    return Circumstances(exit_code=code, stopped=bool(stop), interrupted=interrupted)
+    stopped = bool(stop) or ended_by_signal(last_phase(records))
+    return Circumstances(exit_code=code, stopped=stopped, interrupted=interrupted)
 
 
 def _ended(records: Sequence[Mapping[str, Any]]) -> int | None:

@@ -45,7 +45,7 @@ class Finding(NamedTuple):
         diagnosis: of this log alone.
         at: time at which the failure was logged; None if unknown.
         last: time of the log's last line; None if unknown.
-        finished: whether the log ends with success.
+        finished: whether the log ends with success, or its exit code is 0.
         bytes: size of the log.
         states: of collectives, from its watchdog.
         testimonies: its reports on ranks that failed or are missing.
@@ -116,7 +116,8 @@ def finding_of(
         diagnosis=diagnosis,
         at=moment_of_failure(log.data, at) if line else None,
         last=last_moment(log.data),
-        finished=Surroundings(log).succeeded_at >= 0,
+        finished=(facts is not None and facts.exit_code == 0)
+        or Surroundings(log).succeeded_at >= 0,
         bytes=len(log.data),
         states=states_in(log),
         testimonies=tuple(testimonies(log)),

@@ -218,7 +218,8 @@ class Attempt:
         if self.stopping != "timeout":
             return failure(f"{self.stopping}{more}", "transient")
         seconds = format_duration(time.monotonic() - self.started)
-        return failure(f"it was stopped after {seconds}{more}", "timeout")
+        hint = "raise 'timeout' of the task, or set 'retries'"
+        return failure(f"it was stopped after {seconds}{more}", "timeout", hint=hint)
 
     def _signal(self, number: int) -> None:
         """Send a signal to the attempt's process group."""

@@ -131,6 +131,61 @@ def test_the_class_of_a_failed_task(
     assert (diagnosis.klass, diagnosis.fault, diagnosis.retry) == (klass, "user", "after_fix")
 
 
+def instance(
+    folder: Path, *records: dict[str, object], output: str = "", name: str = "worker-0"
+) -> Path:
+    """Write the folder of an instance of `pairun run`; without output its command did not start."""
+    journal = "".join(json.dumps(record) + "\n" for record in records)
+    pod = f"{name}/pai/logs/pod"
+    logs: dict[str, str | bytes] = {
+        f"{pod}/journal.jsonl": journal,
+        f"{pod}/init.log": "init phase: success, exit code 0, 334 ms\n",
+        f"{name}/output.log": f"init phase: success, exit code 0, 334 ms\n{output}",
+    }
+    if output:
+        logs[f"{pod}/user-all/current"] = output
+    return write(folder, logs)
+
+
+@pytest.mark.parametrize("named", ["", "worker-0", "worker-0/output.log"])
+def test_what_to_do_is_what_the_task_said(named: str, tmp_path: Path, table: Table) -> None:
+    """The output of an instance is read with its journal, and is not a second rank."""
+    instance(tmp_path, *failed_init(hint="check the address"))
+    incident = incident_of(tmp_path / named, table)
+    assert incident.diagnosis.advice == "check the address"
+    assert len(incident.members) == 1
+
+
+@pytest.mark.parametrize("named", ["worker-0", "worker-0/output.log"])
+def test_the_command_that_failed_is_named(named: str, tmp_path: Path, table: Table) -> None:
+    """PID 1 recorded it; the log shows no error."""
+    headline = "`exit 3` failed with exit code 3"
+    why = {
+        "schema": 1,
+        "type": "diagnosis",
+        "class": "unknown",
+        "confidence": 0.3,
+        "headline": headline,
+    }
+    instance(tmp_path, _BEGIN, {**_END, "exit_code": 3}, why, output="hi\n")
+    assert incident_of(tmp_path / named, table).diagnosis.headline == headline
+
+
+def test_an_instance_that_was_stopped_or_succeeded_is_not_first(
+    tmp_path: Path, table: Table
+) -> None:
+    """The task of a phase that a signal ended was cancelled; exit code 0 is a success without words."""
+    failed = failed_init(message="node-7: no such host (Name or service not known)")
+    instance(tmp_path, *failed, name="server-0")
+    stopped = failed_init(message="stopped by SIGTERM, before a further attempt")
+    stopped[-1] |= {"outcome": "signal", "exit_code": 143}
+    instance(tmp_path, *stopped, name="worker-0")
+    instance(tmp_path, _BEGIN, _END, output="hi\n", name="worker-1")
+    incident = incident_of(tmp_path, table)
+    assert incident.first is not None
+    assert incident.first.label == "server-0"
+
+
 def test_what_pid_1_knew_counts(tmp_path: Path, table: Table) -> None:
     """The kernel's kill is not in the log; PID 1 counted it. Earlier attempts are in the journal, too."""
     why = {"schema": 1, "type": "diagnosis", "class": "host_oom", "fault": "user", "retry": "after_fix",

@@ -102,7 +102,7 @@ def test_the_log_directory_leads_elsewhere(volume: Any, start: Any, tmp_path: pa
 @pytest.mark.parametrize(
     "name",
     [
-        "rendezvous.json", "runtime.d/rendezvous-state.json", "runtime.d/exit_spec.json",
+        "rendezvous.json", "runtime.d/rendezvous-state.json", "runtime.d/exit-spec.json",
         "stopped.json", "logs/local/progress.json", "logs/local/journal.jsonl",
     ],
 )  # fmt: skip

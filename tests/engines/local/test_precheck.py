@@ -25,6 +25,18 @@ def test_warnings_of_plans_are_shown(job: Any, launch: Any, tmp_path: pathlib.Pa
     assert sum(line.startswith("warning[PR214]") for line in run.lines) == 1
 
 
+def test_warnings_of_the_job_are_shown(job: Any, launch: Any) -> None:
+    """What a review warns of is printed before the command runs into it."""
+    job.role("w", "true <% $parameters.rate %> || true")
+    run = launch("--no-namespace")
+    run.end()
+    warning, started = (
+        next(n for n, line in enumerate(run.lines) if text in line)
+        for text in ("warning[PR904]", "starting the command")
+    )
+    assert warning < started
+
+
 def test_locked_tasks_do_not_stop_the_engine(job: Any, launch: Any, tmp_path: pathlib.Path) -> None:
     """A cluster locks tasks against jobs; `pairun run` still adapts them to this machine."""
     root = tmp_path / "root"
