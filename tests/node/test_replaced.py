@@ -52,9 +52,11 @@ def start(
         request.getfixturevalue("deployed")
         request.getfixturevalue("controller")
         document = job(debian, worker=(GANG, STAYS))
-        document["taskRoles"]["worker"]["taskRetryCount"] = -2
         objects = manifests("framework", document, "--set=spec.hostNetwork=false")
         for each in objects:
+            for role in each.get("spec", {}).get("taskRoles", ()):
+                # The controller replaces a Pod that was deleted.
+                role["task"]["retryPolicy"] = {"fancyRetryPolicy": True, "maxRetryCount": 0}
             if each["metadata"]["name"] == f"{JOB}-rendezvous" and not keyed:
                 each["data"] = dict.fromkeys(each["data"], "")
         node.apply(*objects)
