@@ -1,7 +1,7 @@
 """Finds the member of a job that failed first.
 
 A member's logs show one of these: a cause of its own (`Member.is_cause`); a loss, of a member that it
-waited for or was connected to (`_is_loss`); or no reason at all
+waited for or was connected to (`_is_loss`); where it hangs (`Member.stack`); or no reason at all
 (`_is_quiet`). Besides, logs show when they end, and name other members (`Testimony`, `Stall`). Each
 function of `_ORDER` looks at one of these; the first that decides counts.
 """
@@ -18,6 +18,7 @@ from pairun.diagnose.collectives import Stall
 from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_class
 from pairun.diagnose.members import Member, against_others, earliest_of, named, reports_of
 from pairun.diagnose.signals import KUBERNETES
+from pairun.diagnose.stacks import odd_stack
 from pairun.diagnose.table import Table
 from pairun.diagnose.testimony import ENDED, MISSING, Testimony
 from pairun.diagnose.weighing import diagnose
@@ -86,9 +87,11 @@ class Case:
         self.ranks = [m for m in members if not m.launcher]
         causes = [m for m in self.ranks if m.is_cause]
         self.differing = [m for m in causes if m.diagnosis.rule == _DIFFERENT]
+        self.stacks = {m.label: m.stack for m in self.ranks if m.stack is not None}
         self.causes = [m for m in causes if m not in self.differing]
-        if len(self.causes) > 1 and all(m.diagnosis.klass == HANG for m in self.causes):
-            self.causes = []  # each only shows that it waits
+        self.all_hang = all(m.diagnosis.klass == HANG for m in self.causes)
+        if self.all_hang and len(self.stacks) > 1:  # each only shows where it waits
+            self.causes = [m for m in self.causes if m.stack is None]
         self.solid = [m for m in self.causes if is_solid(m)]
         self.waiting = [m for m in self.ranks if m.is_waiting]
         self.quiet = [m for m in self.ranks if _is_quiet(m)]
@@ -106,6 +109,16 @@ def _all_finished(case: Case) -> Choice | None:
     # one file holds several attempts; only all of it shows that the last one succeeded
     is_none = len(case.wholes) == 1 and case.wholes[0].klass == NONE
     return Choice(None, case.wholes[0]) if is_none and case.stalled is None else None
+
+
+def _busy_elsewhere(case: Case) -> Choice | None:
+    """A rank does something else while the others wait for it, by the stacks."""
+    if not case.all_hang or (odd := odd_stack(case.stacks)) is None:
+        return None
+    label, words = odd
+    member = next(m for m in case.members if m.label == label)
+    shown = Evidence("", 0, words), *member.diagnosis.evidence[:1]
+    return Choice(member, of_class(HANG, 0.8, case.stacks[label].shown, *shown), words)
 
 
 def _with_solid_cause(case: Case) -> Choice | None:
@@ -238,7 +251,7 @@ def _alone(case: Case) -> Choice | None:
 
 
 _ORDER: tuple[Callable[[Case], Choice | None], ...] = (
-    _all_finished, _with_solid_cause, _differs, _died, _left_early, _with_cause, _never_entered,
+    _all_finished, _busy_elsewhere, _with_solid_cause, _differs, _died, _left_early, _with_cause, _never_entered,
     _has_no_log, _missed, _just_ended, _seen_first, _alone,
 )  # fmt: skip
 """The facts that name the first member, strongest first."""

@@ -15,6 +15,7 @@ from pairun.diagnose.signals import CERTAIN, Signal
 from pairun.diagnose.surroundings import (
     HANDLED,
     LESS,
+    OUTLIVED,
     Surroundings,
     is_healed,
     is_shells,
@@ -59,6 +60,8 @@ def penalty_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
         or (level == "info" and "NCCL INFO" in line.text + line.shown and not is_trace)
     ):
         return HANDLED
+    if rule.role in ("code", "consequence") and tracebacks.is_ignored(log, line):
+        return OUTLIVED
     doubt = _INFO if level == "info" else LESS if _FAILED_OP in line.text else 0
     if rule.role == "code" and line.text[: match.start()].strip("|+- "):
         doubt += 6

@@ -104,6 +104,7 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
     stalled = stall([*gathered.states, *(s for s in states if s.rank not in recorded)], silent)
     first, why, decided_by = first_member(Case(members, said, stalled, table, gathered.wholes))
     diagnosis = _diagnosis(first, why, members, gathered.wholes, stalled, table, facts)
+    diagnosis = _with_stacks(diagnosis, first, members)
     diagnosis = _by_node(diagnosis, first, members)
     if diagnosis.klass in _STOPS_OF_ALL:
         first, decided_by = None, ""
@@ -171,6 +172,19 @@ def _diagnosis(
     if stalled is not None and best.klass not in (NONE, UNKNOWN) and is_consequence(best):
         return best._replace(evidence=(*best.evidence, Evidence("", 0, stalled.words)))
     return best
+
+
+def _with_stacks(
+    diagnosis: Diagnosis, first: Member | None, members: Sequence[Member]
+) -> Diagnosis:
+    """The diagnosis of a hang, with the place that the dumps of stacks show instead of the advice to take one."""
+    own = [first.stack] if first is not None and first.stack is not None else []
+    places = {each.place.words() for each in own or [m.stack for m in members if m.stack]}
+    if diagnosis.klass != HANG or diagnosis.advice != CLASSES[HANG].advice or not places:
+        return diagnosis
+    what = f"see why it does not go on at {min(places)}"
+    what = what if len(places) == 1 else "compare the stacks of the ranks"
+    return diagnosis._replace(advice=f"{what}; run it again")
 
 
 def _by_node(diagnosis: Diagnosis, first: Member | None, members: Sequence[Member]) -> Diagnosis:

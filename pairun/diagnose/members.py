@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pairun.diagnose.classes import NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, of_class
 from pairun.diagnose.progress import Progress
+from pairun.diagnose.stacks import Stack
 from pairun.diagnose.testimony import Testimony
 from pairun.diagnose.times import SKEW_S, Moment, seconds_between
 from pairun.diagnose.weighing import BY_CODE
@@ -100,6 +101,11 @@ class Member(NamedTuple):
     def is_silent(self) -> bool:
         """Whether its logs show neither a failure nor a success."""
         return bool(self.findings) and all(f.is_silent for f in self.findings)
+
+    @property
+    def stack(self) -> Stack | None:
+        """Where its main thread was, by a dump of its stacks."""
+        return next((f.stack for f in self.findings if f.stack is not None), None)
 
     @property
     def progress(self) -> Progress:

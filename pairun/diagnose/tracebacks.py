@@ -26,6 +26,11 @@ _LIBRARY = re.compile(
 )
 _HANDLED = "During handling of the above exception"
 _CAUSED = "The above exception was the direct cause"
+_IGNORED = re.compile(
+    r"Exception ignored in|--- Logging error ---|Error in atexit|Exception in thread Thread-\S+ \(_pin"
+    r"|most likely raised during interpreter shutdown"
+)
+
 _LEVEL = re.compile(r"(?:^|[\s\[|:-])(?:ERROR|WARN(?:ING)?|CRITICAL)(?:$|[\s\]|:-])")
 """The level in a logger's line."""
 
@@ -83,6 +88,21 @@ def exception_after(log: Log, header: Line) -> tuple[Line, str] | None:
             return line, match["type"].rpartition(".")[2]
         return None
     return None
+
+
+def is_ignored(log: Log, line: Line) -> bool:
+    """Whether Python reports the exception on a line as ignored."""
+    for before in log.before(line.at, _MAX_FRAMES):
+        if before.source != line.source:
+            continue
+        if _IGNORED.search(before.text):
+            return True
+        if HEADER in before.text:
+            above = next(iter(log.before(before.at, 1)), None)
+            return above is not None and bool(_IGNORED.search(above.text))
+        if not before.text.startswith((" ", "\t")):
+            return False
+    return False
 
 
 def is_logged(log: Log, line: Line) -> bool:

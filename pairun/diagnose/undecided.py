@@ -179,6 +179,7 @@ def _complaint_of(findings: Findings, table: Table, count: int) -> Line | None:
             (reported is not None and not reported)
             or any(match.rule.role == "noise" for match in table.matches(text))
             or is_handled(line)
+            or tracebacks.is_ignored(log, line)
         ):
             continue
         # a program had handled an error that much progress follows
@@ -210,6 +211,7 @@ def _sign_of(line: Line, log: Log, table: Table) -> int:
         is_mild(line)
         or is_handled(line)
         or is_answered(line)
+        or tracebacks.is_ignored(log, line)
         or facts_of(line, log) == []
         or any(match.rule.role == "noise" for match in table.matches(line.text))
     ):

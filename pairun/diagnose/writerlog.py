@@ -14,6 +14,7 @@ from pairun.diagnose.collectives import RankState, states_in
 from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_line
 from pairun.diagnose.lines import Log
 from pairun.diagnose.progress import Progress, progress_in
+from pairun.diagnose.stacks import Stack, last_stack
 from pairun.diagnose.surroundings import Surroundings
 from pairun.diagnose.table import Table
 from pairun.diagnose.testimony import Testimony, testimonies
@@ -48,6 +49,7 @@ class Finding(NamedTuple):
         bytes: size of the log.
         states: of collectives, from its watchdog.
         testimonies: its reports on ranks that failed or are missing.
+        stack: where its main thread was, by a dump of its stacks.
         progress: how far the job got.
         tail: its last lines.
         lines: the numbers of its first and its last line.
@@ -62,6 +64,7 @@ class Finding(NamedTuple):
     bytes: int = 0
     states: Sequence[RankState] = ()
     testimonies: Sequence[Testimony] = ()
+    stack: Stack | None = None
     progress: Progress = Progress()
     tail: tuple[Evidence, ...] = ()
     lines: tuple[int, int] = (0, 0)
@@ -118,6 +121,7 @@ def finding_of(
         bytes=len(log.data),
         states=states_in(log),
         testimonies=tuple(testimonies(log)),
+        stack=last_stack(log),
         progress=progress_in(log.data),
         tail=tuple(of_line(log, each) for each in log.tail(_TAIL_LINES)),
         lines=(log.number(0), log.number(max(0, len(log.data.rstrip()) - 1))),

@@ -570,6 +570,9 @@ HEALTHY: list[str] = [
     + "ValueError: sample 17 is broken\nskipping sample 17\n"
     + STEPS * 3
     + "Training finished\n",
+    "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f>\n"
+    + TRACE
+    + "AttributeError: 'NoneType' object has no attribute 'close'\n",
     STEPS
     + "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0\n"
     + STEPS,

@@ -95,14 +95,3 @@ def test_a_rank_that_leaves_is_the_one_that_others_wait_for(tmp_path: Path, tabl
     assert incident.first is not None
     assert incident.first.rank == 1
     assert "ended by itself" in incident.decided_by
-
-
-def test_of_ranks_that_all_hang_none_is_named(tmp_path: Path, table: Table) -> None:
-    """Each only shows that it waits."""
-    hangs = (
-        "Timeout (0:05:00)!\nThread 0x00007fef86433b80 (most recent call first):\n"
-        '  File "/job/train.py", line 90 in <module>\n'
-    )
-    incident = _incident(tmp_path, table, {f"rank{n}.log": RUNNING + hangs for n in range(4)})
-    assert incident.first is None
-    assert incident.diagnosis.klass == "hang"

@@ -684,6 +684,17 @@ def test_a_package_that_an_import_may_lack_is_no_failure(table: Table) -> None:
     assert said(steps + trace, table).klass == "module_not_found"
 
 
+def test_an_exception_at_the_interpreter_s_end_is_no_failure(table: Table) -> None:
+    """Python itself says that nothing depends on it any more."""
+    text = (
+        "Exception in thread Thread-3 (most likely raised during interpreter shutdown):\n"
+        "Traceback (most recent call last):\n"
+        '  File "/usr/lib/python3/threading.py", line 932, in _bootstrap_inner\n'
+        "AttributeError: 'NoneType' object has no attribute 'time'\n"
+    )
+    assert said(STEPS + text, table).klass == NONE
+
+
 def test_a_retried_error_counts_once_a_failure_is_certain(table: Table) -> None:
     """The exit code says that the retries did not help; without it the log may go on."""
     text = "".join(

@@ -15,7 +15,6 @@ from tests.incidents import by_hand, invented, table
 from tests.incidents.score import RECORDED, built_in_rules, expected_of, score
 
 GAPS: dict[str, str] = {
-    "fleet-stacks-later": "only the stacks of the ranks show which one sleeps",
     "loop-late-start": "a rank that comes when all others have given up is not told from them",
     "mpi-asleep-tagged": "no log shows anything of the hang",
     "node-keys-cloudwatch": "the number of the node follows the level, without brackets",
