@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pairun.base.paths import JOURNAL
@@ -30,7 +30,7 @@ from pairun.diagnose.table import SearchLimit, Table
 from pairun.diagnose.undecided import what_is_no_text
 from pairun.diagnose.weighing import diagnose
 from pairun.diagnose.writerlog import Finding, finding_of
-from pairun.diagnose.writers import in_job, writer_of
+from pairun.diagnose.writers import in_job, ranks_by_name, writer_of
 from pairun.volume.progressfile import NAME as NOTED
 from pairun.volume.progressfile import NotedProgress, parse_progress
 
@@ -84,7 +84,8 @@ def gather(
     """
     budget = max(_LEAST_BYTES, min(_MOST_BYTES, _JUDGED_BYTES // max(1, len(files))))
     read = [file for file in files if not file.skipped]
-    task = _Task(table, budget, deadline_s, facts, is_alone=len(read) == 1)
+    ranks = ranks_by_name(file.within for file in read)
+    task = _Task(table, budget, deadline_s, facts, ranks, is_alone=len(read) == 1)
     processes = min(len(files), len(os.sched_getaffinity(0)), 8)
     if processes < 2 or sum(map(_size, files)) < _POOL_BYTES:
         results = [task.read(file) for file in files]
@@ -129,10 +130,11 @@ class _Task:
         budget: int,
         deadline_s: float,
         facts: Circumstances | None,
+        ranks: Mapping[str, int],
         *,
         is_alone: bool,
     ) -> None:
-        self._table, self._budget, self._facts = table, budget, facts
+        self._table, self._budget, self._facts, self._ranks = table, budget, facts, ranks
         self._deadline_s, self._is_alone = deadline_s, is_alone
         self.start()
 
@@ -164,7 +166,7 @@ class _Task:
         journal = journal_of(file.path)
         is_journal = journal is not None and os.path.basename(file.path) == JOURNAL
         log = Log(b"", file.name, []) if is_journal else decoded(reading.log)
-        writer = writer_of(file.within, log)
+        writer = writer_of(file.within, log, self._ranks.get(file.within))
         if not self._is_alone and not is_journal and what_is_no_text([log]) == NO_TEXT:
             unread = (*unread, f"{file.name}: {NO_TEXT}")
             if writer.rank is None:

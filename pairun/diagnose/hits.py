@@ -60,6 +60,8 @@ def penalty_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
         or (level == "info" and "NCCL INFO" in line.text + line.shown and not is_trace)
     ):
         return HANDLED
+    if tracebacks.is_source(log, line):
+        return LESS if tracebacks.replaces_exception(log, line) else HANDLED
     if rule.role in ("code", "consequence") and tracebacks.is_ignored(log, line):
         return OUTLIVED
     doubt = _INFO if level == "info" else LESS if _FAILED_OP in line.text else 0

@@ -17,6 +17,7 @@ _EXCEPTION = re.compile(
 )
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 _LAST_FRAME = re.compile(r'\s*File "[^"]+", line \d+(?:,|$)')
+_MARKS = re.compile(r"[\s~^|]*$")
 _LIBRARY = re.compile(
     r"site-packages|dist-packages|/lib(?:64)?/python\d|<frozen "
     r"|/bin/[^/]{1,80}(?<!\.py)$"  # torchrun, accelerate, vllm
@@ -66,6 +67,14 @@ def is_open(log: Log) -> bool:
         return bool(tail) and HEADER in tail[-1].text
     after = tail[frames[-1] + 1 :]
     return not any(_EXCEPTION.match(line.text) and line.text[0] not in " \t" for line in after)
+
+
+def replaces_exception(log: Log, line: Line) -> bool:
+    """Whether a line is the ``raise`` at the end of a cut-off traceback."""
+    if not line.text.lstrip().startswith("raise "):
+        return False
+    after = [each for each in log.after(line.at, 3) if each.source == line.source]
+    return all(_MARKS.match(each.text) for each in after)
 
 
 def exception_after(log: Log, header: Line) -> tuple[Line, str] | None:
@@ -121,6 +130,34 @@ def is_logged(log: Log, line: Line) -> bool:
             return message is not None and bool(_LEVEL.search(message.shown))
         if not before.text.startswith((" ", "\t")):
             return False
+    return False
+
+
+def is_source(log: Log, line: Line) -> bool:
+    """Whether a line is source code in a traceback, not a message."""
+    if line.text.lstrip().startswith("│"):
+        return _is_boxed(log, line)
+    if not line.text.startswith("    "):
+        return False
+    for before in log.before(line.at, 12):
+        if before.source == line.source:
+            # the exception of a traceback that is indented as a whole, such as in pip's output
+            is_left = _indent(line.text) < _indent(before.text)
+            return bool(_FRAME.match(before.text)) and not is_left
+    return False
+
+
+def _indent(text: str) -> int:
+    """The number of characters before the first word."""
+    return len(text) - len(text.lstrip())
+
+
+def _is_boxed(log: Log, line: Line) -> bool:
+    """Whether a line is in the box of a traceback that ``rich`` prints; the message is below it."""
+    for before in log.before(line.at, _MAX_FRAMES):
+        text = before.text.lstrip()
+        if before.source == line.source and not text.startswith("│"):
+            return text.startswith("╭") and "Traceback" in text
     return False
 
 

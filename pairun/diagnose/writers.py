@@ -78,10 +78,20 @@ _OWN_HOST = re.compile(
     rb"(?m)^(?:HOSTNAME=|host(?:name)? ?[:=] ?)([\w.-]{1,64})$|^([\w.-]{1,64}):\d+:\d+ \[\d+\] NCCL "
 )
 
+_NUMBER = re.compile(r"(?<![0-9])[0-9]{1,5}(?![0-9])")
+_NOT_RANKS = re.compile(
+    r"(?i)(?:attempt|restart|retry|try|run|epoch|step|iter|iteration|version|v|trial|fold|part|phase|stage|seed|job|id"
+    r"|checkpoint|ckpt|exp|experiment|test|lr|bs|gpus|nodes|cuda|py|python|node|host|machine|server)[._-]?$"
+)
+"""What a name has before a number that is no rank, or a host's."""
+
 _NUMBERED_HOST = re.compile(r"(?P<before>.*?)(?P<number>\d{1,5})(?P<after>\D*)")
 _ROTATED = re.compile(r"(?P<live>.+)\.[1-9]\d{0,2}(?:\.(?:gz|xz|bz2|zst))?")
 _OF_SYSTEM = re.compile(r"(?:.*/)?(?:kern|syslog|messages|dmesg|journal)[^/]*")
 """Logs that are rotated by date or size, whatever runs: their older parts are of the same job."""
+
+_MAX_GAPS = 2
+"""A series may lack this share of its members: it may have twice as many numbers as files."""
 
 
 class Writer(NamedTuple):
@@ -127,12 +137,13 @@ class Writer(NamedTuple):
         return self._replace(rank=rank, label=label)
 
 
-def writer_of(path: str, log: Log) -> Writer:
+def writer_of(path: str, log: Log, numbered: int | None = None) -> Writer:
     """The writer of a whole file.
 
     Args:
         path: the file, relative to the folder that the user named.
         log: its contents.
+        numbered: the rank by comparison with the names of the job's other files; see `ranks_by_name`.
     """
     host = _host_in(path, log)
     base = os.path.basename(path)
@@ -157,6 +168,8 @@ def writer_of(path: str, log: Log) -> Writer:
         if _is_pid(match["index"], log):
             return Writer(None, name, host or match["role"])
         return Writer.of_pod(name, host or match["label"])
+    if numbered is not None:
+        return Writer.of_rank(numbered, host)
     return Writer(None, name or base, host)
 
 
@@ -190,6 +203,35 @@ def _host_in(path: str, log: Log) -> str:
         return (match[1] or match[2]).decode("ascii", "replace")
     named = (found for part in reversed(path.split("/")) if (found := _HOST.search(part)))
     return next((found["host"].rstrip(".-") for found in named), "")
+
+
+def ranks_by_name(paths: Iterable[str]) -> Mapping[str, int]:
+    """The rank of each file whose name shows it only in comparison with the others.
+
+    Args:
+        paths: of all files of the job, relative to one folder.
+
+    Returns:
+        Nothing for a file whose number may mean something else.
+    """
+    names = frozenset(paths)
+    series: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    for path in sorted(names):
+        for match in _NUMBER.finditer(path):
+            key = (path[: match.start()], path[match.end() :])
+            series.setdefault(key, []).append((int(match[0]), path))
+    found: dict[str, list[int]] = {}
+    for (before, after), files in series.items():
+        numbers = {number for number, _ in files}
+        # train.log beside train.log.0: the number counts rotated files
+        is_rotated = before.rstrip("._-") + after in names
+        is_dense = 0 in numbers and max(numbers) < _MAX_GAPS * len(numbers)
+        if len(numbers) > 1 and is_dense and not is_rotated and not _NOT_RANKS.search(before):
+            # the same number in two forms, 1 and 01: unclear, as are two numbers that vary
+            twice = 1 if len(numbers) == len(files) else 2
+            for number, path in files:
+                found.setdefault(path, []).extend([number] * twice)
+    return {path: ranks[0] for path, ranks in found.items() if len(ranks) == 1}
 
 
 def rotated(paths: Iterable[str]) -> Mapping[str, str]:

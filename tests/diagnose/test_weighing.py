@@ -303,6 +303,14 @@ def test_a_program_that_goes_on_reporting_did_not_end_of_a_file(table: Table) ->
     assert said(f"cannot open the log: Permission denied\n{reports}", table).retry is None
 
 
+def test_the_line_that_raises_stands_in_for_an_exception_that_is_cut_off(table: Table) -> None:
+    """A last frame's ``raise`` tells the type, and less surely; within a traceback it is source."""
+    frame = '  File "/job/m.py", line 4, in f\n    raise ModuleNotFoundError(name)\n'
+    found = said(STEPS + TRACE + frame, table)
+    assert (found.klass, found.confidence) == ("module_not_found", 0.68)
+    assert said(STEPS + TRACE + frame + "KeyError: 3\n", table).klass == "user_code_error"
+
+
 def test_what_tensorflow_says_of_a_failed_operation_is_no_mere_warning(table: Table) -> None:
     """TensorFlow prints the failure of an operation as a warning, and may print nothing else."""
     line = "OP_REQUIRES failed at save_restore_v2_ops.cc:9 : RESOURCE_EXHAUSTED: /a; No space left on device\n"
