@@ -178,9 +178,11 @@ def test_a_restart_refuses_nobody_for_good(
         assert client.asked.wait(30), client.error
     second.kill()
     second.start()
-    end = time.monotonic() + 90
+    # each needs 20 answers, which takes a busy machine minutes
+    end = time.monotonic() + 300
     for client in clients:
         client.join(max(0, end - time.monotonic()))
     assert [client.error for client in clients] == [None] * CLIENTS
-    assert all(client.outages and not client.is_alive() for client in clients)
+    assert not [client for client in clients if client.is_alive()]
+    assert all(client.outages for client in clients)
     print("false refusals:", sum(client.refused for client in clients))
