@@ -44,7 +44,9 @@ def test_no_core_dump_and_no_environment_has_a_secret(
     (volume.files / "secrets.json").write_text(json.dumps(content))
     volume.plan["command"]["environment"] = {"TOKEN": {"$secret": "a"}}
     seen = tmp_path / "seen"
-    look = f"cat /proc/$PPID/limits /proc/$PPID/environ > {seen}"
+    # PID 1 has the command's limit for the moment in which it starts the command
+    again = 'n=0; while [ $n -lt 900 ] && ! grep -q "core file size *0 " /proc/$PPID/limits; do n=$((n+1)); sleep 0.01; done'
+    look = f"{again}; cat /proc/$PPID/limits /proc/$PPID/environ > {seen}"
     volume.tasks(tasks=succeeded, handlers={"failed": False}, run={part: look})
     volume.command(f"echo limit $(ulimit -c) token $TOKEN; {look if part == 'command' else 'true'}")
     before = limit_cores((1024 * 1024, limit_cores()[1]))
