@@ -43,6 +43,8 @@ _SIMPLE = bytes(
     for byte in range(256)
 )
 _START = 4
+_MANY = 1000
+"""Above this number of forms, a search for each costs more than all starts in the text."""
 _FULL_LINE = b"A" * WRAPPED + b"\n"
 
 
@@ -125,8 +127,8 @@ class PythonScanner:
         """The position of every match of every form."""
         matches = []
         forms: Iterable[bytes] = self._forms
-        if len(self._forms) > len(data):
-            # With thousands of secrets, search only for those whose start occurs in the text.
+        if len(self._forms) > min(len(data), _MANY):
+            # Search only for those whose start occurs in the text.
             present = {data[at : at + _START] for at in range(len(data))}
             starts = [b"", *(self._by_start.keys() & present)]
             forms = [form for start in starts for form in self._by_start.get(start, ())]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import NamedTuple
 
-CPU_S = 10
+CPU_S = 5
 MEMORY_BYTES = 300 * 1024 * 1024
 """Of address space: a process that has less uses less memory than that."""
 
