@@ -214,7 +214,7 @@ def _of_loss(seen: _Seen) -> Sequence[Signal]:
 
 def _system(source: str, words: Sequence[str], *forms: tuple[str, object]) -> _System:
     def what(reported: object) -> Signal | _Why | None:
-        if isinstance(reported, tuple):
+        if isinstance(reported, tuple) and not isinstance(reported, Signal):
             klass, said, *rest = reported
             return _signal(klass, said, source)._replace(
                 **dict(zip(("fault", "retry"), rest, strict=False))

@@ -142,6 +142,16 @@ def test_an_error_explains_the_stop_after_it(table: Table) -> None:
     assert diagnose([Log((stopped + failed).encode())], table).klass == "time_limit"
 
 
+def test_the_end_of_a_step_has_words(table: Table) -> None:
+    """What srun prints when it ends a step says what happened, and an error before it weighs more."""
+    ended = "srun: forcing job termination\n"
+    assert diagnose([Log(ended.encode())], table).headline == "srun was told to end the job"
+    failed = diagnose(
+        [Log((_TEXT.replace("KeyboardInterrupt", "KeyError: 9") + ended).encode())], table
+    )
+    assert failed.klass == "user_code_error"
+
+
 @pytest.mark.parametrize(
     ("text", "fault", "retry"),
     [
