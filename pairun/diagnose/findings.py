@@ -11,15 +11,7 @@ from typing import NamedTuple
 from pairun.diagnose import tracebacks
 from pairun.diagnose.hits import HitSearch
 from pairun.diagnose.lines import Log, parse
-from pairun.diagnose.segments import (
-    Mark,
-    Segment,
-    cut,
-    mark_of,
-    phases,
-    recurrences,
-    setbacks,
-)
+from pairun.diagnose.segments import Mark, Segment, cut, mark_of, recurrences, setbacks
 from pairun.diagnose.signals import CERTAIN, FIRM, Signal
 from pairun.diagnose.surroundings import (
     SHELL_CLASSES,
@@ -97,11 +89,13 @@ def findings_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> 
         if reported is None or reported:
             signals += search.hits_of(line)
     failures = [each.line for each in signals if each.weight >= CERTAIN and each.line is not None]
-    failed_at = [Mark(line.at, "raised", source=line.source) for line in failures]
+    failed_at = [Mark(line.at, "raised", line.source) for line in failures]
     # the attempts of a log without a failure do not matter, and ranks print the same first lines
     sources = {each.line.source for each in signals if each.rule and each.line is not None}
     again = recurrences(log, [*marks, *failed_at]) if failures and len(sources - {""}) < 2 else []
-    marks += [*phases(log), *again, *setbacks(log, marks), *failed_at]
+    # pairun started the command again, as after a restart in place
+    phases = [Mark(at, "restart", str(at)) for at in log.command_starts[1:]]
+    marks += [*phases, *again, *setbacks(log, marks), *failed_at]
     attempts = cut(len(log.data), marks)
     went_well = not failed and bool(attempts) and _ends_well(log, attempts[-1], failed_at)
     signals = _of_last_attempt(signals, attempts, went_well=went_well)

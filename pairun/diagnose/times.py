@@ -3,39 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta, timezone
-from itertools import islice
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from itertools import chain
 from typing import NamedTuple
 
-from pairun.diagnose.lines import Line, parse, plain
+from pairun.diagnose.lines import Log
 
-_NEAR_LINES = 60
-_CLOSE_LINES = 3
-_LINE_BYTES = 400
-
-_ISO = re.compile(
-    r"(?P<date>\d{4}[-/.]\d\d[-/.]\d\d)[T _-](?P<clock>\d\d:\d\d:\d\d)(?:[.,:](?P<part>\d{1,9}))?"
-    r"(?P<zone>Z| ?UTC|[+-]\d\d:?\d\d)?"
-)
-_GLOG = re.compile(
-    r"(?:^|[\[ ])[EWIF](?P<month>\d{1,2})(?P<day>\d\d) (?P<clock>\d\d:\d\d:\d\d)\.(?P<part>\d{3,9})"
-)
-_NAMED = re.compile(
-    r"(?:[A-Z][a-z]{2} )?(?P<month>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) "
-    r"{1,2}(?P<day>\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?:\.(?P<part>\d{1,9}))?(?: (?P<year>\d{4}))?"
-)
-_SHORT = re.compile(r"(?<![\d:])(?P<month>\d\d)-(?P<day>\d\d) (?P<clock>\d\d:\d\d:\d\d)")
-_CLOCK = re.compile(
-    r"^\W{0,3}(?:\[[^\]]{1,30}\]:?\W{0,3})?(?P<clock>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?\b"
-)
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_NEAR_LINES, _CLOSE_LINES = 60, 3
+_HEAD_CHARS = 160
 _YEARLESS = 2000
+_HALF_DAY_S = 43200
+_MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+
+_FORMS = [
+    re.compile(form.replace("CLOCK", r"(?P<clock>\d\d:\d\d:\d\d)(?:[.,:](?P<part>\d{1,9}))?"))
+    for form in (
+        r"(?P<year>\d{4})[-/.](?P<month>\d\d)[-/.](?P<day>\d\d)[T _-]CLOCK(?P<zone>Z| ?UTC|[+-]\d\d:?\d\d)?",
+        r"(?:^|[\[ ])[EWIF](?P<month>\d\d?)(?P<day>\d\d) CLOCK",  # glog
+        rf"(?P<month>{_MONTHS}) {{1,2}}(?P<day>\d\d?) CLOCK(?: (?P<year>\d{{4}}))?",  # syslog
+        r"(?<![\d:])(?P<month>\d\d)-(?P<day>\d\d) CLOCK",
+        r"^\W{0,3}(?:\[[^\]]{1,30}\]:?\W{0,3})?CLOCK\b",
+    )
+]
 _OF_TRACEBACK = re.compile(
     r"\s|$|Traceback \(most|During handling of|The above exception was|(?:\w+\.)*\w*(?:Error|Exception)\b"
 )
 _PROGRESS = re.compile(r"(?i)\b(?:step|iter(?:ation)?|epoch|loss)\b\W{0,3}\d")
-_WANTS_TIME = re.compile(rb"\d\d:\d\d:\d\d")
 
 
 class Moment(NamedTuple):
@@ -70,118 +64,62 @@ def seconds_between(earlier: Moment, later: Moment) -> float:
     """
     forms = {earlier.form, later.form}
     if "clock" in forms and len(forms) > 1:
-        difference = (later.at - earlier.at) % 86400
-        return difference if difference < 43200 else difference - 86400
+        return (later.at - earlier.at + _HALF_DAY_S) % (2 * _HALF_DAY_S) - _HALF_DAY_S
     if "day" in forms and len(forms) > 1:
-        return _without_year(later.at) - _without_year(earlier.at)
+        return _yearless(later.at) - _yearless(earlier.at)
     return later.at - earlier.at
+
+
+def _yearless(at: float) -> float:
+    return datetime.fromtimestamp(at, UTC).replace(year=_YEARLESS).timestamp()
 
 
 def moment_in(text: str) -> Moment | None:
     """The first time in a line, if it is near the line's beginning."""
-    head = text[:160]
+    matches = (form.search(text[:_HEAD_CHARS]) for form in _FORMS)
+    if (match := next(filter(None, matches), None)) is None:
+        return None
+    found = {name: value for name, value in match.groupdict().items() if value}
+    month = found.get("month", "1")
+    number = int(month) if month.isdigit() else _MONTHS.index(month) // 4 + 1
+    zone = found.get("zone", "").strip()
+    year, day = int(found.get("year", _YEARLESS)), int(found.get("day", 1))
+    offset = zone if zone.startswith(("+", "-")) else "Z"
     try:
-        if match := _ISO.search(head):
-            return _iso(match)
-        if match := _GLOG.search(head):
-            return _day(int(match["month"]), int(match["day"]), match, _YEARLESS)
-        if match := _NAMED.search(head):
-            year = int(match["year"]) if match["year"] else _YEARLESS
-            month = _MONTHS.index(match["month"]) + 1
-            moment = _day(month, int(match["day"]), match, year)
-            return moment._replace(form="date" if match["year"] else "day")
-        if match := _SHORT.search(head):
-            return _day(int(match["month"]), int(match["day"]), match, _YEARLESS)
-        if match := _CLOCK.match(head):
-            return _day(1, 1, match, _YEARLESS)._replace(form="clock")
+        at = datetime.fromisoformat(f"{year}-{number:02}-{day:02}T{found['clock']}{offset}")
+        seconds = at.timestamp() + float(f"0.{found.get('part', 0)}")
     except (ValueError, OverflowError):
         return None
-    return None
+    known = ("zone" if zone else "date") if "year" in found else "day"
+    return Moment(seconds, known if "month" in found else "clock")
 
 
-def moment_of_failure(data: bytes, at: int) -> Moment | None:
+def moment_of_failure(log: Log, at: int) -> Moment | None:
     """The time of the line that decides, or of a line close to it; None if there is none.
 
     The lines of a traceback do not count as a distance. The first line of a log tells when it
     began, unless it shows progress.
 
     Args:
-        data: the log.
+        log: the log.
         at: an offset in the line.
     """
     distance = 0
-    for n, start in enumerate(islice(_upwards(data, at), _NEAR_LINES)):
-        text = _line_at(data, start).text
-        if (moment := _moment_at(data, start)) is not None:
-            if n and start == 0 and not _PROGRESS.search(text):
+    for n, line in enumerate(chain([log.line(at)], log.before(at, _NEAR_LINES - 1))):
+        if moment := moment_in(line.shown):
+            if n and line.at == 0 and not _PROGRESS.search(line.text):
                 break
             return moment
-        distance += n > 0 and not _OF_TRACEBACK.match(text)
+        distance += n > 0 and not _OF_TRACEBACK.match(line.text)
         if distance >= _CLOSE_LINES:
             break
-    lines = islice(_below(data, at), _CLOSE_LINES)
-    return next((moment for start in lines if (moment := _moment_at(data, start))), None)
+    moments = (moment_in(line.shown) for line in log.after(at, _CLOSE_LINES))
+    return next(filter(None, moments), None)
 
 
-def _upwards(data: bytes, at: int) -> Iterator[int]:
-    """The starts of the line at an offset and of those above it."""
-    start = data.rfind(b"\n", 0, at) + 1
-    yield start
-    while start > 0:
-        start = data.rfind(b"\n", 0, start - 1) + 1
-        yield start
-
-
-def _below(data: bytes, at: int) -> Iterator[int]:
-    """The starts of the lines below the one at an offset."""
-    while at := data.find(b"\n", at) + 1:
-        yield at
-
-
-def last_moment(data: bytes) -> Moment | None:
+def last_moment(log: Log) -> Moment | None:
     """The last time in a log, near its end."""
-    return moment_of_failure(data, max(0, len(data.rstrip()) - 1))
-
-
-def _without_year(at: float) -> float:
-    moment = datetime.fromtimestamp(at, UTC)
-    return moment.replace(year=_YEARLESS).timestamp()
-
-
-def _line_at(data: bytes, start: int) -> Line:
-    stop = data.find(b"\n", start)
-    return parse(start, data[start : len(data) if stop < 0 else stop])
-
-
-def _moment_at(data: bytes, start: int) -> Moment | None:
-    stop = data.find(b"\n", start)
-    stop = len(data) if stop < 0 else stop
-    raw = data[start : min(stop, start + _LINE_BYTES)]
-    # a progress bar uses carriage returns; the message follows its last state
-    if b"\r" in raw:
-        raw = raw.rstrip(b"\r").rpartition(b"\r")[2]
-    return moment_in(plain(raw)) if _WANTS_TIME.search(raw) else None
-
-
-def _iso(match: re.Match[str]) -> Moment:
-    date = match["date"].replace("/", "-").replace(".", "-")
-    moment = datetime.fromisoformat(f"{date}T{match['clock']}").replace(tzinfo=UTC)
-    zone = (match["zone"] or "").strip()
-    if zone.startswith(("+", "-")):
-        hours, minutes = int(zone[1:3]), int(zone[-2:])
-        offset = timedelta(hours=hours, minutes=minutes)
-        moment = moment.replace(tzinfo=timezone(offset if zone[0] == "+" else -offset))
-    return Moment(moment.timestamp() + _part(match["part"]), "zone" if zone else "date")
-
-
-def _day(month: int, day: int, match: re.Match[str], year: int) -> Moment:
-    clock = datetime.fromisoformat(f"{year:04}-{month:02}-{day:02}T{match['clock']}")
-    part = match.groupdict().get("part")
-    return Moment(clock.replace(tzinfo=UTC).timestamp() + _part(part), "day")
-
-
-def _part(digits: str | None) -> float:
-    return float(f"0.{digits}") if digits else 0.0
+    return moment_of_failure(log, max(0, len(log.data.rstrip()) - 1))
 
 
 SKEW_S = 2.0

@@ -114,8 +114,8 @@ def finding_of(
         writer=writer,
         file=log.name,
         diagnosis=diagnosis,
-        at=moment_of_failure(log.data, at) if line else None,
-        last=last_moment(log.data),
+        at=moment_of_failure(log, at) if line else None,
+        last=last_moment(log),
         finished=(facts is not None and facts.exit_code == 0)
         or Surroundings(log).succeeded_at >= 0,
         bytes=len(log.data),

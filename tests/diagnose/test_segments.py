@@ -86,9 +86,7 @@ def test_an_attempt_that_goes_on_is_healthy(table: Table) -> None:
 
 
 _KINDS = st.sampled_from(["end", "raised", "restart", "launch", "begin"])
-_MARKS = st.lists(
-    st.builds(Mark, st.integers(-9, 999), _KINDS, st.text(max_size=3), st.text(max_size=2))
-)
+_MARKS = st.lists(st.builds(Mark, st.integers(-9, 999), _KINDS, st.text(max_size=2)))
 
 
 @settings(max_examples=cases(100), deadline=None)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pairun.diagnose.incidenttext import incident_lines
+from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
 from pairun.diagnose.times import moment_in, moment_of_failure, seconds_between
 from tests.diagnose.jobs import incident_of, write
@@ -76,8 +77,8 @@ _RAISED = (
 )
 def test_only_a_line_close_to_a_failure_has_its_time(text: str, clock: str | None) -> None:
     """The first line of a log tells when the log began."""
-    data = text.encode()
-    moment = moment_of_failure(data, data.index(b"KeyError"))
+    log = Log(text.encode())
+    moment = moment_of_failure(log, log.data.index(b"KeyError"))
     assert (moment.clock() if moment else None) == clock
 
 
