@@ -67,6 +67,8 @@ class HostContext(Context):
     ) -> None:
         super().__init__(env, pai_dir)
         self._deadline = deadline
+        # A clock that is set during the attempt must neither end a wait nor prolong it.
+        self._epoch = time.time() - time.monotonic()
         self._emit_log = emit_log
         self._emit_progress = emit_progress
         self._emit_hidden = emit_hidden
@@ -226,7 +228,7 @@ class HostContext(Context):
         return None if self._deadline is None else self._deadline - time.monotonic()
 
     def now(self) -> float:
-        return time.time()
+        return self._epoch + time.monotonic()
 
     def run(
         self,

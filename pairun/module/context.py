@@ -262,7 +262,7 @@ class Context(abc.ABC):
 
     @_reads("the time of the run")
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Seconds since the epoch; if the clock is set during the attempt, they do not jump."""
 
     # --- for `apply`; `check` may call `log`, `progress`, `sleep`, `post` and `create_event`, too ---
 

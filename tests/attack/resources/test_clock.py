@@ -141,3 +141,65 @@ def test_jump_while_a_task_waits(tmp_path: pathlib.Path, clock: Clock, to: str) 
                 (tmp_path / "jumped").touch()
         assert running.wait(60) == 0, said
     assert any("attempt 2" in line for line in said), said
+
+
+BARRIER = """\
+phase: init
+tasks:
+  - id: meet
+    name: It waits for the other instance
+    barrier: {backend: local, interval: 200ms, timeout: 3s}
+    retries: 0
+"""
+
+
+SLEEP = "import select, time\ntime.sleep = lambda s: select.select([], [], [], s)\n"
+"""libfaketime fails clock_nanosleep(2), by which Python sleeps, once the clock has jumped."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("comes", [True, False], ids=["the other comes", "nobody comes"])
+@pytest.mark.parametrize("to", ["+1d", "-1d"])
+def test_jump_while_the_barrier_waits(
+    tmp_path: pathlib.Path, clock: Clock, to: str, comes: bool
+) -> None:
+    """It finds the instance that comes afterwards; else it ends at its timeout."""
+    for name in ("pai", "gang/announce", "root/playbooks"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "sitecustomize.py").write_text(SLEEP)
+    (tmp_path / "root/playbooks/init.yaml").write_text(BARRIER)
+    framework = {
+        "metadata": {"name": "f", "annotations": {"config": "x"}},
+        "spec": {"taskRoles": [{"name": "w", "taskNumber": 2}]},
+        "status": {"state": "AttemptRunning"},
+    }
+    (tmp_path / "gang/framework.json").write_text(json.dumps(framework))
+    env = {
+        "PATH": os.environ["PATH"], "PAIRUN_PAI_DIR": str(tmp_path / "pai"), "PAIRUN_BUNDLE": "",
+        "RUNTIME_CONFIG": "commands: [echo hi]", "PAIRUN_GANG_DIR": str(tmp_path / "gang"),
+        "PAIRUN_HOST_IP": "10.0.0.1", "FC_TASKROLE_NAME": "w", "FC_TASK_INDEX": "0",
+        "FC_POD_UID": "uid-0", "PYTHONPATH": str(tmp_path), **clock.env,
+    }  # fmt: skip
+    argv = [sys.executable, "-m", "pairun", "init", "--root", str(tmp_path / "root")]
+    with subprocess.Popen(
+        argv, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as running:
+        assert running.stdout is not None
+        said = []
+        for line in running.stdout:
+            said.append(line)
+            if "1 of 2" in line:
+                break
+        else:
+            raise AssertionError(said)
+        with Stopwatch() as watch:
+            clock.jump(to)
+            if comes:
+                address = {"podUID": "uid-1", "podIP": "10.0.0.2", "podHostIP": "10.0.0.2"}
+                (tmp_path / "gang/announce/w-1.json").write_text(json.dumps(address))
+            said += running.stdout
+    assert (running.returncode == 0) == comes, said
+    if not comes:
+        assert any("after 3s" in line for line in said), said
+        assert watch.took_s > 2, watch
+    assert watch.within(5, work_s=2), watch
