@@ -9,10 +9,12 @@ import contextlib
 import json
 import os
 import select
+import signal
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pairun.base.foreignjson import parse_record
 from pairun.base.paths import journal_file
 from pairun.base.signals import block_stop_signals
 from pairun.kube.events import Note
@@ -120,17 +122,20 @@ class EventSender:
             os.write(self._pipe, json.dumps(self._vault.record(kept)).encode() + b"\n")
 
     def end(self) -> None:
-        """Wait briefly for pending Events."""
+        """Wait briefly for pending Events; then kill what still runs."""
         if self._pid is None:
             return
         os.close(self._pipe)
         until = time.monotonic() + END_S
-        while time.monotonic() < until:
-            with contextlib.suppress(ChildProcessError):
-                if os.waitpid(self._pid, os.WNOHANG)[0] == 0:
-                    time.sleep(_POLL_S)
-                    continue
-            break
+        # Reaped last: until then its number, and its group's, cannot belong to another process.
+        how = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        with contextlib.suppress(ChildProcessError):
+            while os.waitid(os.P_PID, self._pid, how) is None and time.monotonic() < until:
+                time.sleep(_POLL_S)
+            os.kill(self._pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has not begun its group yet
+                os.killpg(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
         self._pid = None
 
     def _start(self) -> None:
@@ -167,7 +172,7 @@ def _send_notes(fd: int, env: Mapping[str, str], pai_dir: str, vault: Vault) -> 
             if not (data := os.read(fd, 65536)):
                 return
             *lines, rest = (rest + data).split(b"\n")
-        notes = [noteworthy.note_of(json.loads(line)) for line in lines]
+        notes = [noteworthy.note_of(parse_record(line) or {}) for line in lines]
         for note in filter(None, (*notes, noteworthy.overdue())):
             path = journal_file(pai_dir, env)
             journal = Journal(Door(pai_dir), path, vault.record, lambda _: None)
