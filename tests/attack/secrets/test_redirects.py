@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import contextlib
 import http.server
+import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -56,7 +58,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    do_GET = do_HEAD = do_POST = _answer  # noqa: N815
+    do_GET = do_HEAD = do_POST = do_PROPFIND = _answer  # noqa: N815
 
     def log_message(self, *args: object) -> None:
         """Say nothing."""
@@ -110,3 +112,50 @@ def test_another_host_sees_no_credentials(
     secrets = (WORD, BASIC, TOKEN)
     assert any(secret in each for each in first.seen for secret in secrets), first.seen
     assert not any(secret in each for each in other.seen for secret in secrets), other.seen
+
+
+SETTINGS: dict[str, dict[str, str]] = {
+    "b2": {"account": "alice", "key": WORD, "endpoint": "http://{host}"},
+    "webdav": {"url": "http://{host}/dav", "vendor": "other", "bearer_token": WORD},
+    "http": {"url": "http://{host}/x/", "headers": f"X-Token,{WORD}"},
+    "googlecloudstorage": {"endpoint": "http://{host}", "project_number": "1",
+                           "token": f'{{"access_token": "{WORD}", "expiry": "2099-01-01T00:00:00Z"}}'},
+    "swift": {"user": "alice", "key": WORD, "auth": "http://{host}/v1.0", "auth_version": "1"},
+}  # fmt: skip
+STORAGES: dict[str, tuple[dict[str, Any], bool]] = {
+    "s3": ({"bucket": "team", "access_key": "alice", "secret_key": WORD, "region": "us-east-1",
+            "endpoint": "http://{host}"}, False),
+    "azureblob": ({"container": "team", "sas_url": f"http://{{host}}/a?sv=2020&sig={WORD}"}, True),
+    **{name: ({"type": "rclone", "settings": {"type": name, **settings}},
+              name not in ("b2", "webdav")) for name, settings in SETTINGS.items()},
+}  # fmt: skip
+"""What mounts each storage, and whether rclone 1.60 takes its credentials along to another host."""
+
+
+def _filled(value: Any, host: str) -> Any:
+    if isinstance(value, dict):
+        return {name: _filled(each, host) for name, each in value.items()}
+    return value.replace("{host}", host)
+
+
+@pytest.mark.parametrize("name", STORAGES)
+def test_what_rclone_takes_along(
+    name: str, servers: tuple[Server, Server], harness: Harness
+) -> None:
+    """docs/security.md names the storages whose credentials another host sees."""
+    bundled = Path(__file__).parents[3] / "build/bundle/tools"
+    if not (
+        Path("/dev/fuse").exists()
+        and shutil.which("rclone", path=f"{bundled}:{os.environ['PATH']}")
+    ):
+        pytest.skip("needs /dev/fuse and rclone")
+    first, other = servers
+    fields, takes_along = STORAGES[name]
+    storage = {"type": name, "path": f"{harness.tmp}/mnt", **_filled(fields, first.host)}
+    env = {"PATH": os.environ["PATH"], "PAIRUN_TOOLS": str(bundled)}
+    failure = harness.run("mount_storage", {"storages": [storage]}, env).failure
+    assert failure is not None
+    assert WORD not in failure.message
+    assert other.seen, failure.message
+    assert any(WORD in each or "Authorization" in each for each in first.seen)
+    assert any(WORD in each or "Authorization" in each for each in other.seen) == takes_along
