@@ -14,7 +14,6 @@ from pairun.diagnose.gathering import Gathered, gather
 from pairun.diagnose.history import Attempt, RetryAdvice, attempt_of, retry_advice, with_retries
 from pairun.diagnose.incident import Incident, join
 from pairun.diagnose.logfiles import LogFile
-from pairun.diagnose.podreports import retries_of
 from pairun.diagnose.progress import Progress
 from pairun.diagnose.table import Table
 from pairun.diagnose.writers import rotated
@@ -75,7 +74,8 @@ def answer(
     history += [*gathered.earlier, _last_attempt(incident, gathered)]
     if incident.diagnosis.klass == NONE:
         return Answer(incident, None, gathered.failed)
-    advice = with_retries(retry_advice(history), retries_of(gathered.objects))
+    retries = max((each.retries for each in gathered.objects), default=0)
+    advice = with_retries(retry_advice(history), retries)
     diagnosis = incident.diagnosis._replace(retry=advice.retry)
     return Answer(incident._replace(diagnosis=diagnosis), advice, gathered.failed)
 

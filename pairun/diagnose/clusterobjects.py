@@ -1,4 +1,4 @@
-"""Reads objects of Kubernetes: what ``kubectl get ... -o json`` or ``-o yaml`` prints.
+"""What objects of Kubernetes show of Pods and nodes, as ``kubectl get ... -o json`` or ``-o yaml`` prints them.
 
 Source: Kubernetes API reference, Pod, Node, Event and List; FrameworkController's Framework.
 """
@@ -10,61 +10,83 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pairun.base.foreignjson import parse_json_at
+from pairun.diagnose.classes import EXIT_CODES
+from pairun.diagnose.signals import EFFECT, KUBERNETES, SYSTEM, Signal
+from pairun.diagnose.systemfacts import of_event, of_message, of_reason
+from pairun.diagnose.times import Moment, moment_in
+from pairun.kube.events import subject_of, time_of
+from pairun.kube.frameworkpods import ended_pod, init_names, retries_of, tasks_of, trigger_of
+from pairun.kube.pods import conditions_of, place_of, statements_of, states_of, statuses_of
 
 MAX_BYTES = 64 << 20
-
 _MAX_YAML_BYTES = 8 << 20
 _MAX_OBJECTS = 20000
-_KINDS = frozenset(("Pod", "Node", "Event", "Framework"))
 _JSON = re.compile(rb'\s*[\[{][^\0]{0,400}?"(?:apiVersion|kind)": ?"')
 _YAML = re.compile(rb"(?m)\A(?:---\s*\n|#[^\n]*\n)*(?:- )?(?:apiVersion|kind): \S")
 
 
-class ClusterObject(NamedTuple):
-    """An object of Kubernetes in a file.
+class ObjectReport(NamedTuple):
+    """What an object reports about a Pod or a node, or a Framework about itself.
 
     Attributes:
-        kind: ``Pod``, ``Node``, ``Event`` or ``Framework``.
-        data: the object, as the API server has it.
-        file: the file name for people.
-        line: the first line with the object's name; 1 if there is none.
-        text: the part of the file from the object to the next one; empty if it was not found.
-        text_line: the line with which that begins.
+        kind: ``Pod``, ``Node`` or ``Framework``.
+        name: its name.
+        where: the file and the line with its name.
+        is_event: whether an Event reports it.
+        signals: what shows why it failed.
+        uid: of the Pod; may be empty.
+        role: the role in the Pod's labels; may be empty.
+        number: the Pod's number in the role; None if unknown.
+        node: the Pod's node; may be empty.
+        exit_code: of the first container that failed; 0 if the others ended with 0; None if none ended.
+        by_code: what this exit code alone states; None for 0 and None.
+        at: when the Pod ended; None if unknown.
+        message: the termination messages of containers that failed: the end of the log, or PID 1's diagnosis.
+        message_line: the line of the first of them.
+        started: whether a container of the Pod has started.
+        retries: how often FrameworkController has retried the job or one of its tasks.
+        trigger: role and number of the task that ended a Framework's last attempt.
     """
 
     kind: str
-    data: Mapping[str, Any]
+    name: str
+    where: tuple[str, int]
+    is_event: bool = False
+    signals: tuple[Signal, ...] = ()
+    uid: str = ""
+    role: str = ""
+    number: int | None = None
+    node: str = ""
+    exit_code: int | None = None
+    by_code: Signal | None = None
+    at: Moment | None = None
+    message: str = ""
+    message_line: int = 0
+    started: bool = False
+    retries: int = 0
+    trigger: tuple[Any, Any] = (None, None)
+
+    @property
+    def label(self) -> str:
+        """Role and number as pairun names an instance; else the name."""
+        return f"{self.role}-{self.number}" if self.role and self.number is not None else self.name
+
+
+class _Part(NamedTuple):
+    """The part of a file from an object's name to that of the next one; empty if it was not found."""
+
     file: str
     line: int
-    text: bytes = b""
-    text_line: int = 1
+    text: bytes
 
-    def part(self, *names: str) -> Mapping[str, Any]:
-        """A mapping inside the object; empty if it is missing or of another type."""
-        value: Any = self.data
-        for name in names:
-            value = value.get(name) if isinstance(value, dict) else None
-        return mapping(value)
-
-    def line_of(self, key: str, value: object) -> int:
-        """The line that states a reason, a message or an exit code; else that of the object's name.
-
-        Args:
-            key: ``reason``, ``message``, ``note`` or ``exitCode``.
-            value: its value.
-        """
+    def where(self, key: str, value: object) -> tuple[str, int]:
+        """The file and the line that states a reason, a message or an exit code; else that of the name."""
         # a long text in YAML has several lines
         words = [re.escape(word).replace('"', r'\\?"') for word in str(value).split()[:3]]
         start = rf'\b{key}"?:\s*(?:[>|][-+]?\s*)?["\']?' + r"\s+".join(words)
         match = re.search(start.encode(), self.text) if words else None
-        if match is None:
-            return self.line
-        return self.text_line + self.text.count(b"\n", 0, match.end())
-
-    @property
-    def name(self) -> str:
-        """The object's name."""
-        return str(self.part("metadata").get("name") or "")
+        below = self.text.count(b"\n", 0, match.end()) if match else 0
+        return self.file, self.line + below
 
 
 def may_be_objects(head: bytes) -> bool:
@@ -72,54 +94,44 @@ def may_be_objects(head: bytes) -> bool:
     return _JSON.match(head) is not None or _YAML.match(head) is not None
 
 
-def objects_in(data: bytes, file: str) -> list[ClusterObject]:
-    """The objects in a file, also in Lists and in several documents; empty if there are none.
+def object_reports(data: bytes, file: str) -> list[ObjectReport]:
+    """What the objects in a file report, also in Lists and in several documents; empty without objects.
 
     Args:
         data: the file.
         file: its name for people.
     """
     is_json = data.lstrip()[:1] in (b"{", b"[")
-    documents = _from_json(data) if is_json else _from_yaml(data)
     after_name = rb'"\s*[,}]' if is_json else rb'"?[ \r]*$'
-    items: list[Mapping[str, Any]] = []
-    names: list[tuple[int, int]] = []
+    found: list[tuple[Mapping[str, Any], int]] = []
     at = 0
-    for item in _items(documents):
-        kind, meta = item.get("kind"), item.get("metadata")
-        if kind == "Event" and meta is None:
-            # a shortened Event; what it is about has a name
-            meta = item.get("involvedObject") or item.get("regarding")
-        if (
-            not isinstance(kind, str)
-            or kind not in _KINDS
-            or not isinstance(meta, dict)
-            or len(items) >= _MAX_OBJECTS
-        ):
+    for item in _items(_from_json(data) if is_json else _from_yaml(data)):
+        # an Event's message is below the first of the two; somebody may have left out its own name
+        named = [
+            each for each in (item.get("metadata"), subject_of(item)) if isinstance(each, dict)
+        ]
+        names = {re.escape(str(each["name"])).encode() for each in named if each.get("name")}
+        if item["kind"] not in tuple(_READERS) or not names or len(found) == _MAX_OBJECTS:
             continue
-        name = re.escape(str(meta.get("name") or "")).encode()
-        named = re.compile(rb'"?name"?: ?"?' + name + after_name, re.MULTILINE)
-        match = named.search(data, at)
-        start = -1
-        if match is not None:
-            # the keys are in the order of the alphabet: what precedes apiVersion is of the last object
-            start = max(data.rfind(b"apiVersion", at, match.start()), at)
-            at = match.end()
-        items.append(item)
-        names.append((start, match.start() if match is not None else -1))
-    ends = [*(start for start, _ in names), len(data)][1:]
-    objects = []
-    for item, (first, named_at), end in zip(items, names, ends, strict=True):
-        line, text_line = (data.count(b"\n", 0, max(at, 0)) + 1 for at in (named_at, first))
-        text = data[first : end if end > first else len(data)] if first >= 0 else b""
-        objects.append(ClusterObject(str(item["kind"]), item, file, line, text, text_line))
-    return objects
+        searched = [re.compile(rb'(?m)"?name"?: ?"?' + name + after_name) for name in names]
+        matches = [match for each in searched if (match := each.search(data, at))]
+        at = max((match.end() for match in matches), default=at)
+        found.append((item, min((match.start() for match in matches), default=-1)))
+    ends = [*(start for _, start in found), len(data)][1:]
+    reports: list[ObjectReport] = []
+    for (item, start), end in zip(found, ends, strict=True):
+        text = data[start : end if end > start else len(data)] if start >= 0 else b""
+        part = _Part(file, data.count(b"\n", 0, max(start, 0)) + 1, text)
+        try:
+            reports += _READERS[item["kind"]](item, part)
+        except (AttributeError, TypeError, ValueError):
+            continue  # another program's object
+    return reports
 
 
 def _items(documents: Iterator[Any]) -> Iterator[Mapping[str, Any]]:
     for document in documents:
-        parts = document if isinstance(document, list) else [document]
-        for part in parts:
+        for part in document if isinstance(document, list) else [document]:
             if not isinstance(part, dict):
                 continue
             items = part.get("items")
@@ -155,11 +167,90 @@ def _from_yaml(data: bytes) -> Iterator[Any]:
         return
 
 
-def mapping(value: Any) -> Mapping[str, Any]:
-    """A mapping in an object; empty if it is of another type."""
-    return value if isinstance(value, dict) else {}
+def _of_pod(pod: Mapping[str, Any], part: _Part) -> Iterator[ObjectReport]:
+    meta, containers = pod.get("metadata") or {}, statuses_of(pod)
+    name, (role, number) = str(meta.get("name")), place_of(pod)
+    if number is None and (match := re.search(r"-(\d{1,5})$", name)):
+        number = int(match[1])
+    signals = []
+    for key, text, container in statements_of(pod):
+        if signal := of_message(text) if key == "message" else of_reason(text):
+            signals.append(_weighed(signal, container)._replace(where=part.where(key, text)))
+    states = [(state, c) for c in containers for state in states_of(c)]
+    ended = [(end, c) for state, c in states if (end := state.get("terminated"))]
+    failed = [each for each in ended if each[0].get("exitCode")]
+    code, by_code = None, None
+    for end, container in (failed or ended)[:1]:
+        code = int(end.get("exitCode") or 0)
+        klass, weight = EXIT_CODES.get(code, ("child_failed", EFFECT))
+        signal = Signal(klass, weight, f"the container's exit code is {code}", KUBERNETES)
+        signal = _weighed(signal, container)._replace(where=part.where("exitCode", code))
+        by_code = signal if code else None
+    times = [moment_in(str(end.get("finishedAt"))) for end, _ in failed or ended]
+    messages = [str(end["message"]) for end, _ in failed if end.get("message")]
+    yield ObjectReport(
+        "Pod", name, (part.file, part.line), signals=tuple(signals),
+        uid=str(meta.get("uid") or ""), role=role, number=number,
+        node=str((pod.get("spec") or {}).get("nodeName") or ""), exit_code=code, by_code=by_code,
+        at=min((each for each in times if each), default=None), message="\n".join(messages),
+        message_line=part.where("message", messages[0])[1] if messages else part.line,
+        started=bool(ended) or any("running" in state for state, _ in states),
+    )  # fmt: skip
 
 
-def mappings(value: Any) -> list[Mapping[str, Any]]:
-    """The mappings in a list of an object; empty if it is of another type."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+def _weighed(signal: Signal, container: Mapping[str, Any]) -> Signal:
+    """A signal about a container, which counts little if the container runs again and is ready."""
+    running = (container.get("state") or {}).get("running")
+    if running is None or container.get("ready") is not True:
+        return signal
+    since, restarts = moment_in(str(running.get("startedAt"))), container.get("restartCount")
+    at = f" since {since.clock()}" if since is not None else ""
+    count = "1 restart" if restarts in (1, None) else f"{restarts} restarts"
+    words = f"{signal.words}; it runs again{at} ({count})"
+    return signal._replace(weight=min(signal.weight, EFFECT), words=words)
+
+
+def _of_framework(framework: Mapping[str, Any], part: _Part) -> Iterator[ObjectReport]:
+    """The retries, and the Pods that have ended: FrameworkController deletes them."""
+    tasks, inits = list(tasks_of(framework)), init_names(framework)
+    statuses = [framework.get("status") or {}, *(task for _, task in tasks)]
+    yield ObjectReport(
+        "Framework", "", (part.file, part.line), retries=max(map(retries_of, statuses)),
+        trigger=trigger_of(framework),
+    )  # fmt: skip
+    for role, task in tasks:
+        if pod := ended_pod(role, task, inits):
+            yield from _of_pod(pod, part)
+
+
+def _of_event(event: Mapping[str, Any], part: _Part) -> Iterator[ObjectReport]:
+    about, reason = subject_of(event), str(event.get("reason") or "")
+    key = next((key for key in ("message", "note") if event.get(key)), "reason")
+    text = str(event.get(key) or "")
+    signal = of_event(reason, text if key != "reason" else "")
+    signals = (signal._replace(where=part.where(key, text)),) if signal else ()
+    yield ObjectReport(
+        str(about.get("kind")), str(about.get("name") or ""), (part.file, part.line), True, signals,
+        str(about.get("uid") or ""), at=moment_in(time_of(event)) if signals else None,
+        started=reason == "Started",
+    )  # fmt: skip
+
+
+def _of_node(node: Mapping[str, Any], part: _Part) -> Iterator[ObjectReport]:
+    """What the conditions state: all but ``Ready`` name a problem, which is absent only if it is false."""
+    signals = []
+    for kind, condition in conditions_of(node.get("status") or {}).items():
+        state, is_ready = str(condition.get("status")), kind == "Ready"
+        if state == ("True" if is_ready else "False"):
+            continue
+        key = "message" if condition.get("message") else "reason"
+        why = str(condition.get(key) or "")
+        klass = "storage_io_error" if kind == "ReadonlyFilesystem" else "node_stuck"
+        weight = SYSTEM if is_ready or state == "True" else EFFECT
+        words = f"the node's condition {kind} is {state}: {why}"
+        signals.append(Signal(klass, weight, words, KUBERNETES, where=part.where(key, why)))
+    name = str((node.get("metadata") or {}).get("name"))
+    yield ObjectReport("Node", name, (part.file, part.line), signals=tuple(signals))
+
+
+_READERS = {"Pod": _of_pod, "Framework": _of_framework, "Event": _of_event, "Node": _of_node}

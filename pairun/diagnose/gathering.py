@@ -11,7 +11,7 @@ from pairun.base.paths import JOURNAL
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE, UNKNOWN
 from pairun.diagnose.clusterobjects import MAX_BYTES as OBJECT_BYTES
-from pairun.diagnose.clusterobjects import ClusterObject, may_be_objects, objects_in
+from pairun.diagnose.clusterobjects import ObjectReport, may_be_objects, object_reports
 from pairun.diagnose.collectives import RankState
 from pairun.diagnose.decoding import decoded
 from pairun.diagnose.diagnosis import EMPTY, NO_TEXT, Evidence
@@ -52,7 +52,7 @@ class Gathered(NamedTuple):
         wholes: of each file in which several writers' lines alternate, the diagnosis of all of it.
         states: of collectives, from flight recorders.
         noted: the progress that the job's code reports.
-        objects: of Kubernetes.
+        objects: the reports of Kubernetes' objects.
         earlier: attempts in a file before its last one, earliest first.
         unread: what was not read, for people.
         failed: unreadable files, each with the reason.
@@ -62,7 +62,7 @@ class Gathered(NamedTuple):
     wholes: tuple[Finding, ...] = ()
     states: tuple[RankState, ...] = ()
     noted: tuple[NotedProgress, ...] = ()
-    objects: tuple[ClusterObject, ...] = ()
+    objects: tuple[ObjectReport, ...] = ()
     earlier: tuple[Attempt, ...] = ()
     unread: tuple[str, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
@@ -232,9 +232,9 @@ class _Task:
         except (OSError, ValueError) as e:
             return Gathered(unread=(f"{file.name}: {e}",))
 
-    def _objects(self, file: LogFile) -> tuple[ClusterObject, ...]:
+    def _objects(self, file: LogFile) -> tuple[ObjectReport, ...]:
         whole = read_file(file.path, file.name, OBJECT_BYTES, is_over=self._is_over)
-        return tuple(objects_in(whole.log.data, file.name)) if not whole.unread else ()
+        return tuple(object_reports(whole.log.data, file.name)) if not whole.unread else ()
 
     def _is_over(self) -> bool:
         return time.process_time() - self._began > self._deadline_s

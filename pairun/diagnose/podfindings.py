@@ -8,15 +8,14 @@ is a report about the rank: the log explains it better.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from time import process_time
 
 from pairun.diagnose.classes import NONE, UNKNOWN
-from pairun.diagnose.clusterobjects import ClusterObject
+from pairun.diagnose.clusterobjects import ObjectReport
 from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_class, of_signals
 from pairun.diagnose.lines import Log
 from pairun.diagnose.ownreports import diagnosis_in, diagnosis_of_task, failed_task_in
-from pairun.diagnose.podreports import PodReport, node_signals, pod_reports, trigger_of
 from pairun.diagnose.signals import Signal
 from pairun.diagnose.table import Table
 from pairun.diagnose.testimony import ENDED, Testimony
@@ -24,6 +23,9 @@ from pairun.diagnose.times import Moment, seconds_between
 from pairun.diagnose.weighing import diagnose
 from pairun.diagnose.writerlog import CHILD_FAILED, Finding
 from pairun.diagnose.writers import Writer
+
+_BEFORE_START = frozenset(("unschedulable", "image_missing", "registry_unavailable"))
+"""Classes that no longer hold once the Pod's container has started."""
 
 _SAME_S = 1.5
 """Pods' ends that differ by less have no order, in seconds: Kubernetes counts whole seconds."""
@@ -33,54 +35,71 @@ _HOUR_S = 3600
 
 
 def with_objects(
-    findings: Sequence[Finding], objects: Sequence[ClusterObject], table: Table, deadline_s: float
+    findings: Sequence[Finding], objects: Sequence[ObjectReport], table: Table, deadline_s: float
 ) -> list[Finding]:
     """The findings of logs, with those of Kubernetes' objects.
 
     Args:
         findings: of the job's logs.
-        objects: of its files.
+        objects: the reports in its files.
         table: the rules.
         deadline_s: limit for each termination message, in seconds of CPU time.
     """
-    reports = _of_job(pod_reports(objects), findings)
-    joined = list(findings)
-    writers: dict[str, Writer] = {}
+    pods = _pods(objects)
+    logs = _logs_of(pods, findings, are_ranks=_are_ranks(pods, findings))
+    # where logs name some Pods, only Pods that are named alike are of the job
+    stems = {_stem(pod.name) for pod in pods if logs[pod.name]}
+    pods = [pod for pod in pods if not stems or _stem(pod.name) in stems]
+    are_ranks = _are_ranks(pods, findings)
+    logs = _logs_of(pods, findings, are_ranks=are_ranks)
+    failed = [pod for pod in pods if pod.exit_code]
+    first = _earliest(failed, objects)
+    alone = " before the others" if len(first) == 1 < len(failed) else ""
     # where no log shows a failure, exit codes are all there is
     are_quiet = all(f.diagnosis.klass in (NONE, UNKNOWN) for f in findings)
-    failed = [each for each in reports if each.exit_code]
-    earliest = _earliest(failed, trigger_of(objects))
-    logs = {each.name: logs_of(each, findings, reports) for each in reports}
-    lasts = {name: _last(findings, mine) for name, mine in logs.items()}
-    for report in reports:
-        mine = logs[report.name]
-        writer = _writer(report, [findings[n].writer for n in mine], reports, findings)
-        writers[report.name] = writer
+    joined = list(findings)
+    writers: dict[str, Writer] = {}
+    for pod in pods:
+        mine = logs[pod.name]
+        writer = _writer(pod, [findings[n].writer for n in mine], are_ranks=are_ranks)
+        writers[pod.name] = writer
         for n in mine:
-            joined[n] = _at_node(joined[n], report)
-        said = _testimonies(report, writer, earliest, failed)
-        own = _finding(
-            report,
-            writer,
-            table,
-            deadline_s,
-            is_told=bool(mine) and not are_quiet,
-            has_log=bool(mine),
-        )
-        if own is not None and writer.has_ranks and not own.is_cause:
-            own = own._replace(writer=writer._replace(launcher=True))
+            joined[n] = _at_node(joined[n], pod)
+        said: tuple[Testimony, ...] = ()
+        if pod.name in first and writer.rank is not None:
+            words = (
+                f"Kubernetes recorded that {pod.label} ended with exit code {pod.exit_code}{alone}"
+            )
+            said = (Testimony(writer.rank, ENDED, words, pod.exit_code, first=bool(alone)),)
+        signals = [s for s in pod.signals if not (pod.started and s.klass in _BEFORE_START)]
+        if mine and not are_quiet:
+            # the logs show more than an exit code does
+            signals = [each for each in signals if each.klass != CHILD_FAILED]
+        elif pod.by_code is not None:
+            signals.append(pod.by_code)
+        own = _finding(pod, signals, writer, None if mine else table, deadline_s)
         if own is not None and (not own.diagnosis.is_clean or not findings):
-            joined.append(own._replace(at=_moment(report, lasts[report.name]), testimonies=said))
+            at = _moment(pod, [findings[n].last for n in mine])
+            joined.append(own._replace(at=at, testimonies=said))
         elif mine:
             before = joined[mine[0]]
             joined[mine[0]] = before._replace(testimonies=(*before.testimonies, *said))
-    return [*joined, *_of_nodes(objects, reports, writers)]
+    return [*joined, *_of_nodes(objects, pods, writers)]
 
 
-def _of_job(reports: Sequence[PodReport], findings: Sequence[Finding]) -> Sequence[PodReport]:
-    """The Pods of the job: where logs name some, only Pods that are named alike."""
-    stems = {_stem(each.name) for each in reports if logs_of(each, findings, reports)}
-    return [each for each in reports if _stem(each.name) in stems] if stems else reports
+def _pods(objects: Sequence[ObjectReport]) -> list[ObjectReport]:
+    """The Pods, each once, with what their Events report; also Pods that only Events name."""
+    # of two states of a Pod, as a watch prints them, the last counts
+    pods = {each.name: each for each in objects if each.kind == "Pod" and not each.is_event}
+    for each in objects:
+        if each.kind == "Pod" and each.is_event:
+            pod = pods.get(each.name)
+            pods[each.name] = each if pod is None else pod._replace(
+                signals=(*pod.signals, *each.signals),
+                at=pod.at or each.at,
+                started=pod.started or each.started,
+            )  # fmt: skip
+    return list(pods.values())
 
 
 def _stem(name: str) -> str:
@@ -88,198 +107,155 @@ def _stem(name: str) -> str:
     return re.sub(r"(?:-\d+)?(?:-[a-z0-9]{5})?$", "", name)
 
 
-def logs_of(
-    report: PodReport, findings: Sequence[Finding], reports: Sequence[PodReport]
-) -> list[int]:
-    """The indexes of the findings from a Pod's logs."""
-    names = {report.name, report.label, report.uid} - {""}
-    named = [
-        n
-        for n, f in enumerate(findings)
-        if {f.writer.label, f.writer.host} & names or names & set(_parts(f.file))
-    ]
-    if named or report.number is None or not _is_one_role(reports):
-        return named
-    if _have_several_ranks(reports, findings):
-        return []
-    return [n for n, f in enumerate(findings) if f.writer.rank == report.number]
-
-
-def _parts(path: str) -> list[str]:
-    """The folders of a path, and the file name, also without its last ending."""
-    parts = path.split("/")
-    return [*parts, parts[-1].rpartition(".")[0]]
-
-
-def _is_one_role(reports: Sequence[PodReport]) -> bool:
-    """Whether the numbers of the Pods are those of ranks: each is there once."""
-    numbers = [each.number for each in reports]
-    return len(set(numbers)) == len(numbers) and len({each.role for each in reports}) == 1
-
-
-def _have_several_ranks(reports: Sequence[PodReport], findings: Sequence[Finding]) -> bool:
-    """Whether all Pods of a role are known, and the logs are of several ranks of each."""
-    writers = [f.writer for f in findings if f.writer.rank is not None and not f.writer.launcher]
-    if any(each.number is not None for each in writers):
-        return False  # the logs have Pods' names
-    ranks = {each.rank for each in writers}
-    numbers = {each.number for each in reports}
-    is_multiple = len(ranks) > len(numbers) and len(ranks) % len(numbers) == 0
-    return is_multiple and numbers == set(range(len(numbers)))
-
-
-def _writer(
-    report: PodReport,
-    mine: Sequence[Writer],
-    reports: Sequence[PodReport],
-    findings: Sequence[Finding],
-) -> Writer:
-    """The writer of a Pod's logs; the Pod itself if it has several ranks or no log.
+def _logs_of(
+    pods: Sequence[ObjectReport], findings: Sequence[Finding], *, are_ranks: bool
+) -> Mapping[str, Sequence[int]]:
+    """The indexes of the findings from each Pod's logs.
 
     Args:
-        report: the Pod.
-        mine: the writers of its logs.
-        reports: of all Pods of the job.
+        pods: the Pods.
         findings: of the job's logs.
+        are_ranks: whether the numbers of the Pods are those of ranks.
     """
+    names = [
+        {
+            *f.file.split("/"),
+            f.file.split("/")[-1].rpartition(".")[0],
+            f.writer.label,
+            f.writer.host,
+        }
+        for f in findings
+    ]
+    logs = {}
+    for pod in pods:
+        own = {pod.name, pod.label, pod.uid} - {""}
+        logs[pod.name] = [n for n, each in enumerate(names) if own & each]
+        if not logs[pod.name] and pod.number is not None and are_ranks:
+            logs[pod.name] = [n for n, f in enumerate(findings) if f.writer.rank == pod.number]
+    return logs
+
+
+def _are_ranks(pods: Sequence[ObjectReport], findings: Sequence[Finding]) -> bool:
+    """Whether the numbers of the Pods are those of ranks.
+
+    They are not in several roles, nor where all Pods of a role are known and the logs are of several
+    ranks of each.
+    """
+    numbers = {pod.number for pod in pods}
+    if len(numbers) < len(pods) or len({pod.role for pod in pods}) != 1:
+        return False
+    writers = [f.writer for f in findings if f.writer.rank is not None and not f.writer.launcher]
+    ranks = {each.rank for each in writers if each.number is None}
+    is_multiple = len(ranks) > len(numbers) and len(ranks) % len(numbers) == 0
+    are_of_pods = any(each.number is not None for each in writers)  # the logs have Pods' names
+    return are_of_pods or not is_multiple or numbers != set(range(len(numbers)))
+
+
+def _writer(pod: ObjectReport, mine: Sequence[Writer], *, are_ranks: bool) -> Writer:
+    """The writer of a Pod's logs; the Pod itself if it has several ranks or no log."""
     if mine and len({each.rank for each in mine} - {None}) < 2:
         return mine[0]
-    has_ranks = bool(mine) or _have_several_ranks(reports, findings)
-    rank = report.number if _is_one_role(reports) and not has_ranks else None
+    rank = pod.number if are_ranks and not mine else None
     # a Pod of the job without a known rank is no launcher
-    return Writer(rank, report.label, report.node, has_ranks=has_ranks or rank is None)
+    return Writer(rank, pod.label, pod.node, has_ranks=rank is None)
 
 
-def _at_node(finding: Finding, report: PodReport) -> Finding:
+def _at_node(finding: Finding, pod: ObjectReport) -> Finding:
     """A finding with its Pod's node, unless the log names its host."""
-    host = finding.writer.host
-    if not report.node or host not in ("", finding.writer.label, report.name):
+    if not pod.node or finding.writer.host not in ("", finding.writer.label, pod.name):
         return finding
-    return finding._replace(writer=finding.writer._replace(host=report.node))
+    return finding._replace(writer=finding.writer._replace(host=pod.node))
 
 
 def _finding(
-    report: PodReport,
+    pod: ObjectReport,
+    signals: Sequence[Signal],
     writer: Writer,
-    table: Table,
+    table: Table | None,
     deadline_s: float,
-    *,
-    is_told: bool,
-    has_log: bool,
 ) -> Finding | None:
     """What a Pod's state shows; None for a Pod without a signal whose log is known.
 
     Args:
-        report: the Pod.
+        pod: the Pod.
+        signals: that count.
         writer: of its log.
-        table: the rules.
-        deadline_s: limit for its termination message, in seconds of CPU time.
-        is_told: whether logs tell more than an exit code.
-        has_log: whether its log is known.
+        table: the rules, for the termination message; None if its log is known.
+        deadline_s: limit for the message, in seconds of CPU time.
     """
-    signals = [s for s in report.signals if not (is_told and s.klass == CHILD_FAILED)]
-    if not is_told and report.by_code is not None:
-        signals.append(report.by_code)
     best = max(signals, key=lambda s: s.weight, default=None)
-    if best is None and has_log:
+    if best is None and table is None:
         return None
-    diagnosis = of_class(NONE, 0.7) if best is None else _diagnosis(best, report)
-    if not has_log and report.messages:
-        shown = _of_message("\n".join(report.messages), report, table, deadline_s)
+    diagnosis = of_class(NONE, 0.7)
+    if best is not None:
+        best = best._replace(advice=best.advice.replace("POD`", f"{pod.name}`"))
+        diagnosis = _of_object(best, f"Pod {pod.name}")
+    if table is not None and pod.message:
+        shown = _of_message(pod, table, deadline_s)
         if shown.klass != UNKNOWN and shown.confidence > diagnosis.confidence:
             diagnosis = shown
-    return Finding(
-        writer, report.file, diagnosis, last=report.at, finished=report.exit_code == 0, bytes=1
-    )
+    finished = pod.exit_code == 0
+    found = Finding(writer, pod.where[0], diagnosis, last=pod.at, finished=finished, bytes=1)
+    is_beside = writer.has_ranks and not found.is_cause
+    return found._replace(writer=writer._replace(launcher=writer.launcher or is_beside))
 
 
-def _of_message(message: str, report: PodReport, table: Table, deadline_s: float) -> Diagnosis:
-    """The diagnosis from a termination message: PID 1's own one, or that of the log's end."""
-    own = diagnosis_in(message, report.file, report.message_line)
-    if own is not None:
-        return own
-    if (failure := failed_task_in(message)) is not None:
-        where = Evidence(report.file, report.message_line, f"Pod {report.name}: {failure.message}")
-        return diagnosis_of_task(failure, table, where, deadline_s)
-    log = Log(message.encode(), report.file)
-    shown = diagnose([log], table, None, deadline_s, process_time)
-    return shown._replace(
-        evidence=tuple(e._replace(line=report.message_line) for e in shown.evidence)
-    )
-
-
-def _diagnosis(signal: Signal, report: PodReport) -> Diagnosis:
-    signal = signal._replace(
-        advice=signal.advice.replace("POD`", f"{report.name}`"),
-        where=signal.where or (report.file, report.line),
-    )
-    return _named(signal, f"Pod {report.name}")
-
-
-def _named(signal: Signal, name: str) -> Diagnosis:
+def _of_object(signal: Signal, name: str) -> Diagnosis:
     """The diagnosis from what an object reports, with the object's name in the evidence."""
     diagnosis = of_signals([signal])
     where = diagnosis.evidence[0]
     return diagnosis._replace(evidence=(where._replace(text=f"{name}: {signal.words}"),))
 
 
-def _last(findings: Sequence[Finding], mine: Sequence[int]) -> Moment | None:
-    """The last time in a Pod's logs if it has no zone, so that its clock may be another one; else None."""
-    lasts = [last for n in mine if (last := findings[n].last) and last.form != "zone"]
-    return max(lasts, default=None)
+def _of_message(pod: ObjectReport, table: Table, deadline_s: float) -> Diagnosis:
+    """The diagnosis from a termination message: PID 1's own one, or that of the log's end."""
+    file, line = pod.where[0], pod.message_line
+    own = diagnosis_in(pod.message, file, line)
+    if own is not None:
+        return own
+    if (failure := failed_task_in(pod.message)) is not None:
+        where = Evidence(file, line, f"Pod {pod.name}: {failure.message}")
+        return diagnosis_of_task(failure, table, where, deadline_s)
+    shown = diagnose([Log(pod.message.encode(), file)], table, None, deadline_s, process_time)
+    return shown._replace(evidence=tuple(e._replace(line=line) for e in shown.evidence))
 
 
-def _moment(report: PodReport, last: Moment | None) -> Moment | None:
-    """When a Pod ended; by its log if the clock of that may be in another zone."""
-    if last is None or report.at is None:
-        return last or report.at
-    later_s = seconds_between(last, report.at)
+def _moment(pod: ObjectReport, lasts: Sequence[Moment | None]) -> Moment | None:
+    """When a Pod ended; by its log's clock if that may be in another zone."""
+    last = max((each for each in lasts if each and each.form != "zone"), default=None)
+    if last is None or pod.at is None:
+        return last or pod.at
+    later_s = seconds_between(last, pod.at)
     return last._replace(at=last.at + later_s) if 0 <= later_s < _HOUR_S else last
 
 
-def _earliest(failed: Sequence[PodReport], trigger: str) -> list[PodReport]:
-    """The Pods of which one failed first, by a Framework's status or by their times."""
-    triggered = [each for each in failed if each.label == trigger]
-    if triggered or any(each.at is None for each in failed):
-        return triggered or list(failed)
-    return [each for each in failed if all(_seconds(other, each) < _SAME_S for other in failed)]
-
-
-def _seconds(earlier: PodReport, later: PodReport) -> float:
-    if earlier.at is None or later.at is None:
-        return 0.0
-    return seconds_between(earlier.at, later.at)
-
-
-def _testimonies(
-    report: PodReport, writer: Writer, earliest: Sequence[PodReport], failed: Sequence[PodReport]
-) -> tuple[Testimony, ...]:
-    """The report that a rank's container failed; only of those that failed first."""
-    if report not in earliest or writer.rank is None:
-        return ()
-    words = f"Kubernetes recorded that {report.label} ended with exit code {report.exit_code}"
-    is_first = len(earliest) == 1 and len(failed) > 1
-    words += " before the others" if is_first else ""
-    return (Testimony(writer.rank, ENDED, words, report.exit_code, first=is_first),)
+def _earliest(failed: Sequence[ObjectReport], objects: Sequence[ObjectReport]) -> set[str]:
+    """The names of the Pods of which one failed first, by a Framework's status or by their times."""
+    triggers = {each.trigger for each in objects if each.kind == "Framework"}
+    first = {pod.name for pod in failed if (pod.role, pod.number) in triggers}
+    times = [pod.at for pod in failed if pod.at is not None]
+    if first or len(times) < len(failed):
+        return first or {pod.name for pod in failed}
+    return {
+        pod.name
+        for pod in failed
+        if pod.at is not None and all(seconds_between(each, pod.at) < _SAME_S for each in times)
+    }
 
 
 def _of_nodes(
-    objects: Sequence[ClusterObject],
-    reports: Sequence[PodReport],
-    writers: Mapping[str, Writer],
-) -> list[Finding]:
+    objects: Sequence[ObjectReport], pods: Sequence[ObjectReport], writers: Mapping[str, Writer]
+) -> Iterator[Finding]:
     """The findings about nodes; without any Pod's node, or on a node of the job."""
-    known = {each.node for each in reports} - {""}
-    findings: dict[tuple[str, str], Finding] = {}
-    for node, signal in node_signals(objects):
-        if (known and node not in known) or (node, signal.klass) in findings:
+    known = {pod.node for pod in pods} - {""}
+    for each in objects:
+        if each.kind != "Node" or (known and each.name not in known):
             continue
-        diagnosis = _named(signal, f"node {node}")
-        stuck = [r for r in reports if r.node == node and r.exit_code in (None, *_KILLED)]
-        writer = Writer(None, node, node, launcher=bool(writers))
+        writer = Writer(None, each.name, each.name, launcher=bool(writers))
+        stuck = [pod for pod in pods if pod.node == each.name and pod.exit_code in (None, *_KILLED)]
         if len(stuck) == 1 and not stuck[0].signals:
             # the only Pod there did not end by itself
             writer = writers[stuck[0].name]
-        file = diagnosis.evidence[0].file
-        findings[node, signal.klass] = Finding(writer, file, diagnosis, bytes=1)
-    return list(findings.values())
+        for signal in each.signals:
+            diagnosis = _of_object(signal, f"node {each.name}")
+            yield Finding(writer, diagnosis.evidence[0].file, diagnosis, bytes=1)

@@ -58,8 +58,8 @@ def headline(message: str) -> str:
     read = _document(message)
     if read is None:
         text = _tagged(message) or message[:MESSAGE_BYTES]
-        if tasks := _FAILED_TASK.findall(text):
-            return one_line(": ".join(tasks[-1]))[:HEADLINE]
+        if task := failed_task(text):
+            return one_line(": ".join(task))[:HEADLINE]
         if error := _ERROR.search(text):
             # The command that the advice tells to type is of no use if it is cut.
             advice = _HELP.search(text, error.end())
@@ -75,6 +75,12 @@ def headline(message: str) -> str:
     texts = (read.get("matchedUserLogString"), read.get("matchedPlatformLogString"),
              logs.get("user"), logs.get("platform"))  # fmt: skip
     return _last_line(next((t for t in texts if isinstance(t, str) and t.strip()), ""))
+
+
+def failed_task(message: str) -> tuple[str, str] | None:
+    """The name of the task that ended the init phase, and the reason; None if no task failed."""
+    tasks = _FAILED_TASK.findall(message)
+    return tasks[-1] if tasks else None
 
 
 def diagnosis(message: str) -> Mapping[str, str | float]:

@@ -34,6 +34,17 @@ class Note(NamedTuple):
     warning: bool
 
 
+def subject_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The reference to the object of an Event, as v1 or events.k8s.io/v1 names it."""
+    return event.get("involvedObject") or event.get("regarding") or {}
+
+
+def time_of(event: Mapping[str, Any]) -> str:
+    """When an Event happened last (RFC 3339); empty if unknown."""
+    times = ("lastTimestamp", "eventTime", "deprecatedLastTimestamp", "firstTimestamp")
+    return next((str(event[name]) for name in times if event.get(name)), "")
+
+
 def own_pod(env: Mapping[str, str]) -> PodName | None:
     """The Pod of this process, from its container's variables; None if these do not contain it."""
     namespace = env.get("FC_FRAMEWORK_NAMESPACE") or env.get("POD_NAMESPACE")

@@ -43,10 +43,23 @@ def init_names(framework: Object) -> frozenset[str]:
     return frozenset(names or {INIT})
 
 
-def ended_pod(
-    role: str, task: Object, attempt: Object, completion: Object, inits: frozenset[str]
-) -> Object:
-    """The Pod of a task at its end."""
+def trigger_of(framework: Object) -> tuple[Any, Any]:
+    """Role and number of the task that ended the Framework's last attempt; None for none."""
+    trigger = completion_of(framework).get("trigger") or {}
+    return trigger.get("taskRoleName"), trigger.get("taskIndex")
+
+
+def retries_of(status: Object) -> int:
+    """How often the controller has retried a Framework or a task, by its status."""
+    return int((status.get("retryPolicyStatus") or {}).get("totalRetriedCount") or 0)
+
+
+def ended_pod(role: str, task: Object, inits: frozenset[str]) -> Object | None:
+    """The Pod of a task at its end; None while it runs."""
+    attempt = task.get("attemptStatus") or {}
+    completion = attempt.get("completionStatus")
+    if not isinstance(completion, dict):
+        return None
     pod = completion.get("pod") or {}
     ended = {"finishedAt": attempt.get("completionTime")}
     statuses: dict[bool, list[Object]] = {True: [], False: []}
@@ -80,16 +93,17 @@ def ended_pod(
 def framework_instances(framework: Object, pods: Iterable[PodState]) -> tuple[PodState, ...]:
     """The newest attempt of every task: from the status if it has ended, else from its Pod."""
     inits = init_names(framework)
-    job_retries = _retries(framework.get("status") or {})
+    job_retries = retries_of(framework.get("status") or {})
     by_uid = {each.uid: each for each in pods}
     instances = []
     for role, task in tasks_of(framework):
         attempt = task.get("attemptStatus") or {}
         pod = by_uid.pop(str(attempt.get("podUID")), None)
-        state = _ended_task(role, task, attempt, inits) or pod
+        ended = ended_pod(role, task, inits)
+        state = pod if ended is None else _ended_task(ended, attempt["completionStatus"])
         if state is not None:
             container_restarts = pod.restarts if pod else 0
-            restarts = container_restarts + _retries(task) + job_retries
+            restarts = container_restarts + retries_of(task) + job_retries
             instances.append(attrs.evolve(state, restarts=restarts, gone=pod is None or pod.gone))
     known = {(each.role, each.index) for each in instances}
     # Pods that are not yet in the status
@@ -99,10 +113,8 @@ def framework_instances(framework: Object, pods: Iterable[PodState]) -> tuple[Po
 
 def decisive_instance(framework: Object, instances: Iterable[PodState]) -> PodState | None:
     """The instance that ended the Framework's last attempt; None if no instance did."""
-    completion = completion_of(framework)
-    trigger = completion.get("trigger") or {}
-    wanted = (trigger.get("taskRoleName"), trigger.get("taskIndex"))
-    return next((each for each in instances if (each.role, each.index) == wanted), None)
+    trigger = trigger_of(framework)
+    return next((each for each in instances if (each.role, each.index) == trigger), None)
 
 
 def completion_words(completion: Object) -> str:
@@ -115,12 +127,9 @@ def completion_words(completion: Object) -> str:
     return one_line(": ".join(str(w).strip() for w in words if w))
 
 
-def _ended_task(role: str, task: Object, attempt: Object, inits: frozenset[str]) -> PodState | None:
-    """The state of a task whose last attempt has ended; None while it runs."""
-    completion = attempt.get("completionStatus")
-    if not isinstance(completion, dict):
-        return None
-    state = read_pod(ended_pod(role, task, attempt, completion, inits))
+def _ended_task(pod: Object, completion: Object) -> PodState:
+    """The state of a task whose last attempt has ended."""
+    state = read_pod(pod)
     if "pod" not in completion:
         # FrameworkController stopped it, or its Pod was deleted.
         is_stopped = completion.get("code") in _STOPS
@@ -132,10 +141,6 @@ def _ended_task(role: str, task: Object, attempt: Object, inits: frozenset[str])
 
 _STOPS = (-210, -220)
 """``StopFrameworkRequested`` and ``FrameworkAttemptCompletion`` (its ``completion.go``)."""
-
-
-def _retries(status: Object) -> int:
-    return int((status.get("retryPolicyStatus") or {}).get("totalRetriedCount") or 0)
 
 
 def log_folder(framework: Object, instance: PodState) -> str:

@@ -7,6 +7,12 @@ INDEX_LABEL = "pairun/index"
 INDEXED = "batch.kubernetes.io/job-completion-index"
 """The Pod annotation and label with the index in an Indexed Job."""
 
+ROLES = (ROLE_LABEL, "FC_TASKROLE_NAME", "jobset.sigs.k8s.io/replicatedjob-name",
+         "training.kubeflow.org/replica-type")  # fmt: skip
+INDEXES = (INDEX_LABEL, "FC_TASK_INDEX", INDEXED, "training.kubeflow.org/replica-index",
+           "apps.kubernetes.io/pod-index")  # fmt: skip
+"""Labels and annotations of Pods with the role and the number in it, by pairun and by controllers."""
+
 LABEL_VALUE = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 """An expression for a non-empty value (Kubernetes, "Labels and Selectors")."""
 

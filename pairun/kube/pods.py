@@ -5,10 +5,12 @@ Source: Kubernetes documentation, "Pod Lifecycle".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pairun.base.paths import DEFAULT_PAI_DIR
+from pairun.kube.labels import INDEXES, ROLES
 
 STUCK = frozenset({
     "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
@@ -18,6 +20,55 @@ STUCK = frozenset({
 
 _CREATING = ("ContainerCreating", "PodInitializing")
 _REASON_CHARS = 160
+
+
+def place_of(pod: Mapping[str, Any]) -> tuple[str, int | None]:
+    """The role of a Pod and its number in it; empty and None if its labels do not show them."""
+    meta = pod.get("metadata") or {}
+    labels = {**(meta.get("annotations") or {}), **(meta.get("labels") or {})}
+    role = next((str(labels[name]) for name in ROLES if labels.get(name)), "")
+    numbers = (str(labels.get(name, "")) for name in INDEXES)
+    return role, next((int(n) for n in numbers if re.fullmatch("[0-9]{1,9}", n)), None)
+
+
+def conditions_of(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The conditions in an object's status, by type."""
+    conditions = status.get("conditions") or ()
+    return {str(c.get("type")): c for c in conditions if isinstance(c, dict)}
+
+
+def statuses_of(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The statuses of a Pod's containers, those of init first."""
+    status = pod.get("status") or {}
+    names = ("initContainerStatuses", "containerStatuses")
+    return [container for name in names for container in status.get(name) or ()]
+
+
+def states_of(container: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The state of a container; unless it has ended, the end of its last run, too."""
+    state = container.get("state") or {}
+    return [state] if state.get("terminated") else [state, container.get("lastState") or {}]
+
+
+def statements_of(pod: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """The messages and reasons for which a Pod waits or ended.
+
+    Yields the field, its text, and the status of the container; empty for the Pod's own.
+    """
+    status = pod.get("status") or {}
+    if status.get("phase") == "Succeeded":
+        return
+    conditions = conditions_of(status)
+    parts = [status]
+    for kind, problem in (("DisruptionTarget", "True"), ("PodScheduled", "False")):
+        condition = conditions.get(kind, {})
+        parts += [condition] if condition.get("status") == problem else []
+    for part in parts:
+        yield from ((key, str(part.get(key) or ""), {}) for key in ("message", "reason"))
+    for container in statuses_of(pod):
+        for state in states_of(container):
+            for kind in ("waiting", "terminated"):
+                yield "reason", str((state.get(kind) or {}).get("reason") or ""), container
 
 
 def init_succeeded(pod: Mapping[str, Any]) -> bool:
@@ -62,7 +113,7 @@ def _each_main(pod: Mapping[str, Any], holds: Callable[[Mapping[str, Any]], bool
 
 def unscheduled(status: Mapping[str, Any]) -> str | None:
     """Why the scheduler finds no node; empty without a reason, None before it has tried."""
-    condition = _scheduling(status)
+    condition = conditions_of(status).get("PodScheduled", {})
     if condition.get("status") != "False":
         return None
     return str(condition.get("message") or condition.get("reason") or "")
@@ -70,14 +121,7 @@ def unscheduled(status: Mapping[str, Any]) -> str | None:
 
 def is_scheduled(status: Mapping[str, Any]) -> bool:
     """Whether the Pod has a node."""
-    return _scheduling(status).get("status") == "True"
-
-
-def _scheduling(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    for condition in status.get("conditions") or ():
-        if isinstance(condition, dict) and condition.get("type") == "PodScheduled":
-            return condition
-    return {}
+    return conditions_of(status).get("PodScheduled", {}).get("status") == "True"
 
 
 def why_missing(pod: Mapping[str, Any]) -> str:
@@ -87,8 +131,7 @@ def why_missing(pod: Mapping[str, Any]) -> str:
         return "its Pod is being deleted"
     if (reason := unscheduled(status)) is not None:
         return f"unscheduled: {_line(reason)}"
-    containers = [status.get(name) or [] for name in ("initContainerStatuses", "containerStatuses")]
-    for container in (*containers[0], *containers[1]):
+    for container in statuses_of(pod):
         if reason := _container_reason(container):
             return reason
     if status.get("phase") == "Failed":

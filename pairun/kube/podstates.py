@@ -14,8 +14,7 @@ import attrs
 
 from pairun.base.escapes import visible
 from pairun.kube.endwords import APP, INIT, diagnosis, ended_with, one_line
-from pairun.kube.labels import INDEX_LABEL, INDEXED, ROLE_LABEL
-from pairun.kube.pods import STUCK, is_scheduled, unscheduled
+from pairun.kube.pods import STUCK, conditions_of, is_scheduled, place_of, unscheduled
 
 DELETED = "its Pod was deleted"
 _NEVER = re.compile(r"preemption: 0/(\d+) nodes are available: \1 Preemption is not helpful")
@@ -121,7 +120,7 @@ def _no_image(state: PodState) -> bool:
 def read_pod(pod: Mapping[str, Any]) -> PodState:
     """Read the state of an instance from its Pod."""
     meta, spec, status = pod.get("metadata") or {}, pod.get("spec") or {}, pod.get("status") or {}
-    labels = {**(meta.get("annotations") or {}), **(meta.get("labels") or {})}
+    role, index = place_of(pod)
     init = _container(status.get("initContainerStatuses"), INIT)
     app = _container(status.get("containerStatuses"), APP)
     init_code, code = _code(init), _code(app)
@@ -133,8 +132,8 @@ def read_pod(pod: Mapping[str, Any]) -> PodState:
         phase, reason = "failed", eviction.reason
         ends = [eviction.when]
     return PodState(
-        role=visible(str(labels.get(ROLE_LABEL) or labels.get("FC_TASKROLE_NAME") or "pod")),
-        index=_index(labels),
+        role=visible(role or "pod"),
+        index=index or 0,
         pod=str(meta.get("name")),
         uid=str(meta.get("uid")),
         node=spec.get("nodeName"),
@@ -191,13 +190,6 @@ def diagnoses(pod: Mapping[str, Any]) -> tuple[Mapping[str, str | float], ...]:
     return tuple(diagnosis(str(end.get("message") or "")) for end in ends)
 
 
-def _index(labels: Mapping[str, str]) -> int:
-    for name in (INDEX_LABEL, "FC_TASK_INDEX", INDEXED):
-        if re.fullmatch("[0-9]{1,9}", text := str(labels.get(name, ""))):
-            return int(text)
-    return 0
-
-
 def _container(statuses: Any, name: str) -> Mapping[str, Any]:
     """The status of the container with a name; else of the first one, for Pods made elsewhere."""
     containers = [s for s in statuses or () if isinstance(s, dict)]
@@ -235,12 +227,11 @@ def _eviction(meta: Mapping[str, Any], status: Mapping[str, Any]) -> _Eviction |
         return None
     if status.get("reason") == "Evicted":
         return _Eviction(f"evicted ({status.get('message') or 'by its node'})", "")
-    for condition in status.get("conditions") or ():
-        if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
-            words = ": ".join(str(condition[k]) for k in ("reason", "message") if condition.get(k))
-            when = str(condition.get("lastTransitionTime") or "")
-            return _Eviction(f"evicted ({words})", when)
-    return None
+    condition = conditions_of(status).get("DisruptionTarget", {})
+    if condition.get("status") != "True":
+        return None
+    words = ": ".join(str(condition[k]) for k in ("reason", "message") if condition.get(k))
+    return _Eviction(f"evicted ({words})", str(condition.get("lastTransitionTime") or ""))
 
 
 def _phase(

@@ -6,8 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from pairun.kube.events import subject_of, time_of
 from pairun.kube.frameworkpods import completion_of, completion_words
 from pairun.kube.labels import JOB_LABEL
+from pairun.kube.pods import conditions_of
 
 
 def _framework(obj: Mapping[str, Any]) -> tuple[str, str, int]:
@@ -54,15 +56,14 @@ def _jobset(obj: Mapping[str, Any]) -> tuple[str, str, int]:
 def _conditions(
     obj: Mapping[str, Any], states: Mapping[str, str], status: Mapping[str, Any]
 ) -> tuple[str, str]:
-    held = [c for c in status.get("conditions") or () if c.get("status") == "True"]
-    for condition in held:
-        if state := states.get(str(condition.get("type"))):
+    held = {k: c for k, c in conditions_of(status).items() if c.get("status") == "True"}
+    for kind, condition in held.items():
+        if state := states.get(kind):
             words = (condition.get("reason"), condition.get("message"))
             return state, ": ".join(str(w) for w in words if w) if state == "failed" else ""
     if _deleted(obj):
         return "stopping", ""
-    suspended = any(c.get("type") == "Suspended" for c in held)
-    return "waiting", "suspended" if suspended else ""
+    return "waiting", "suspended" if "Suspended" in held else ""
 
 
 def _deleted(obj: Mapping[str, Any]) -> bool:
@@ -124,8 +125,7 @@ def refusal_in(events: Iterable[Mapping[str, Any]], name: str, since: str) -> st
     """
     newest = ("", "")
     for event in events:
-        when = str(event.get("lastTimestamp") or event.get("eventTime") or "")
-        owner = (event.get("involvedObject") or {}).get("name")
+        when, owner = time_of(event), subject_of(event).get("name")
         if when >= since and f"{owner}-".startswith(f"{name}-"):
             newest = max(newest, (when, str(event.get("message") or "")))
     # Each try makes another name.
@@ -140,7 +140,7 @@ def queue_words(queue: str, workload: Mapping[str, Any]) -> str:
         workload: the job's Workload (https://kueue.sigs.k8s.io/docs/concepts/workload/).
     """
     status = workload.get("status") or {}
-    conditions = {str(c.get("type")): c for c in status.get("conditions") or ()}
+    conditions = conditions_of(status)
     held = {name for name, c in conditions.items() if str(c.get("status")) == "True"}
 
     def message(name: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pairun.diagnose.clusterobjects import objects_in
+from pairun.diagnose.clusterobjects import object_reports
 from pairun.diagnose.table import Table
 from tests.diagnose.clusterdata import Object, as_json, as_yaml, ended, event, node, pod, waiting
 from tests.diagnose.jobs import incident_of, write
@@ -66,8 +66,9 @@ def test_the_line_has_what_counts(
 def test_each_object_has_its_own_lines() -> None:
     """The same words in three objects are at three lines."""
     text = as_json(*(pod(f"w-{n}", **ended(137, "OOMKilled")) for n in range(3)))
-    lines = [each.line_of("reason", "OOMKilled") for each in objects_in(text.encode(), "pods.json")]
-    assert lines == [n for n, line in enumerate(text.splitlines(), 1) if "OOMKilled" in line]
+    reports = object_reports(text.encode(), "pods.json")
+    lines = [n for n, line in enumerate(text.splitlines(), 1) if "OOMKilled" in line]
+    assert [s.where for each in reports for s in each.signals] == [("pods.json", n) for n in lines]
 
 
 def test_an_event_in_another_file_is_shown_there(tmp_path: Path, table: Table) -> None:
@@ -81,9 +82,19 @@ def test_an_event_in_another_file_is_shown_there(tmp_path: Path, table: Table) -
     assert incident.diagnosis.evidence[0].file.endswith("events.json")
 
 
-def test_an_object_of_another_form_is_no_object() -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"kind": ["Pod"], "metadata": {"name": "a"}}',
+        b'{"kind": "Pod", "metadata": {"name": "a"}, "status": "Failed"}',
+        b'{"kind": "Pod", "metadata": {"name": "a"}, "status": {"containerStatuses": [7]}}',
+        b'{"kind": "Event", "metadata": {"name": "a"}, "involvedObject": "a"}',
+        b'{"kind": "Node", "metadata": {"labels": []}}',
+    ],
+)
+def test_an_object_of_another_form_is_no_object(text: bytes) -> None:
     """Any program may write such keys."""
-    assert objects_in(b'{"kind": ["Pod"], "metadata": {"name": "a"}}', "a.json") == []
+    assert object_reports(text, "a.json") == []
 
 
 def test_an_event_without_metadata_is_about_its_object(tmp_path: Path, table: Table) -> None:
