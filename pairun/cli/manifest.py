@@ -54,9 +54,9 @@ def _comments(path: str, objects: Sequence[Object]) -> list[str]:
 def _print_retry_rules(args: argparse.Namespace) -> int:
     import yaml
 
+    from pairun.engines.manifest.retries import POLICY_NOTE, WRITERS
     from pairun.playbook.content import open_content
     from pairun.playbook.rules import read_rules
-    from pairun.report.exitcodes import POLICY_NOTE, WRITERS
 
     if args.engine not in WRITERS:
         raise PairunError(Problem("PR801", f"nothing retries with the engine {args.engine}"))

@@ -19,7 +19,7 @@ from pairun.base.durations import parse_seconds
 from pairun.engines.manifest.choices import ENGINES, Engine, Object, Options
 from pairun.engines.manifest.objectnames import default_name, short
 from pairun.engines.manifest.objects import make_objects
-from pairun.engines.manifest.retries import counted, failure_rules
+from pairun.engines.manifest.retries import counted, failure_rules, pod_failure_policy
 from pairun.engines.manifest.versions import features_in, lowest
 from pairun.errors import PairunError, Place, Problems, Source, render
 from pairun.job.hiding import leaves
@@ -38,7 +38,6 @@ from pairun.playbook.podfragment import COMMAND_LINE, PodSettings, pod_settings
 from pairun.playbook.podschema import pod_mistakes
 from pairun.playbook.policy import Policy
 from pairun.playbook.rules import Rules
-from pairun.report.exitcodes import pod_failure_policy
 from tests.conftest import SHARED
 
 JOBS = sorted(p for p in (SHARED / "openpai" / "jobs").rglob("*.*") if p.suffix != ".md")
