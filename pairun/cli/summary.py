@@ -13,7 +13,7 @@ from pairun.base.paths import journal_file, pai_dir
 from pairun.diagnose.brief import CONSEQUENCES, is_consequence
 from pairun.diagnose.classes import UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis
-from pairun.diagnose.podhistory import with_pod_history
+from pairun.diagnose.podjournal import with_pod_history
 from pairun.kube.events import Note
 from pairun.runtime.exitsummary import Question, answer_to
 from pairun.secrets.vault import Vault

@@ -14,14 +14,13 @@ from pairun.diagnose.clusterobjects import MAX_BYTES as OBJECT_BYTES
 from pairun.diagnose.clusterobjects import ObjectReport, may_be_objects, object_reports
 from pairun.diagnose.collectives import RankState
 from pairun.diagnose.decoding import decoded
-from pairun.diagnose.diagnosis import EMPTY, NO_TEXT, Evidence
+from pairun.diagnose.diagnosis import EMPTY, NO_TEXT
 from pairun.diagnose.findings import findings_in
 from pairun.diagnose.flightrecorder import is_dump, read_dump
 from pairun.diagnose.history import Attempt, attempt_of
 from pairun.diagnose.layouts import split
 from pairun.diagnose.lines import Log
 from pairun.diagnose.logfiles import LogFile
-from pairun.diagnose.ownreports import diagnosis_of_task
 from pairun.diagnose.podfindings import with_objects
 from pairun.diagnose.podjournal import PodJournal, journal_of
 from pairun.diagnose.progress import progress_in
@@ -163,7 +162,7 @@ class _Task:
             return self._dump(file)
         if may_be_objects(reading.log.data[:4096]) and (objects := self._objects(file)):
             return Gathered(objects=objects)
-        journal = journal_of(file.path)
+        journal = journal_of(file.path, self._table, self._deadline_s)
         is_journal = journal is not None and os.path.basename(file.path) == JOURNAL
         log = Log(b"", file.name, []) if is_journal else decoded(reading.log)
         writer = writer_of(file.within, log, self._ranks.get(file.within))
@@ -200,9 +199,6 @@ class _Task:
     def _with_journal(self, finding: Finding, journal: PodJournal) -> Finding:
         """A finding with what PID 1 or a failed task recorded, if that is clearer than the log."""
         shown, recorded = finding.diagnosis, journal.diagnosis
-        if journal.failure is not None:
-            where = Evidence(journal.path, 0, journal.failure.message)
-            recorded = diagnosis_of_task(journal.failure, self._table, where, self._deadline_s)
         if recorded is None or journal.circumstances.exit_code == 0:
             return finding
         if shown.klass not in (NONE, UNKNOWN) and shown.confidence >= recorded.confidence:

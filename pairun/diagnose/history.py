@@ -7,21 +7,20 @@ retries help, up to a bound. A failure of the node: use another node.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from typing import Annotated, Any, NamedTuple
 
-from pairun.diagnose.classes import NONE, UNKNOWN
-from pairun.diagnose.diagnosis import Diagnosis
+from pairun.base.fields import between, field_of
+from pairun.diagnose.classes import CLASSES, FAULTS, NONE, RETRIES, UNKNOWN
+from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_class
 from pairun.diagnose.progress import Progress
 
 BOUND = 3
-"""How many more retries are advised while the job makes progress."""
+"""How many more retries are advised with progress, and how many equal failures end them without known progress."""
 
-_UNSEEN_BOUND = 3
-"""The number of equal failures after which retries end if no progress is known."""
-
-_RETRIABLE = frozenset(("retry", "retry_elsewhere"))
-_STOPS = frozenset(("terminated_sigterm", "cancelled_by_user", "evicted"))
+_RETRIABLE = ("retry", "retry_elsewhere")
+_STOPS = ("terminated_sigterm", "cancelled_by_user", "evicted")
 """Classes of attempts that something else ended; however frequent, the job is not the cause."""
 
 _VARIES = re.compile(r"0x[0-9a-f]+|\d+")
@@ -49,7 +48,7 @@ class RetryAdvice(NamedTuple):
     """What to do with a job after several attempts.
 
     Attributes:
-        retry: one of `pairun.diagnose.classes.RETRIES`, or None for no advice.
+        retry: one of `RETRIES`, or None for no advice.
         words: the deciding fact for people; empty if earlier attempts decide nothing.
         attempts: number of known attempts.
         equal: how many of the last ones failed alike.
@@ -63,17 +62,31 @@ class RetryAdvice(NamedTuple):
     made_progress: bool | None
 
 
-def signature_of(diagnosis: Diagnosis) -> str:
-    """What equal failures share: class, rule, place in the code, message without numbers."""
-    details = diagnosis.details
-    place = f"{details.get('code_file', '')}:{details.get('code_line', '')}"
-    message = _VARIES.sub("#", diagnosis.headline)
-    return f"{diagnosis.klass}|{diagnosis.rule}|{place}|{message}"
+def recorded(values: Mapping[str, Any], *evidence: Evidence) -> Diagnosis:
+    """The diagnosis that a record of PID 1 describes, whatever its fields hold."""
+    fault, retry, details = (values.get(name) for name in ("fault", "retry", "details"))
+    klass = str(values.get("class"))
+    klass = klass if klass in CLASSES else UNKNOWN
+    kind = CLASSES[klass]
+    confidence = field_of(values, "confidence", Annotated[float, between(0, 1)], 0.3)
+    return of_class(klass, confidence, *evidence)._replace(
+        fault=fault if fault in FAULTS else kind.fault,
+        retry=retry if retry in RETRIES else None,
+        headline=str(values.get("headline") or kind.meaning),
+        advice=str(values.get("advice") or kind.advice),
+        details=details if isinstance(details, dict) else {},
+        rule=str(values.get("rule") or ""),
+        source="pairun",
+    )
 
 
 def attempt_of(diagnosis: Diagnosis, progress: Progress, node: str = "") -> Attempt:
-    """An attempt, from its diagnosis."""
-    return Attempt(diagnosis.klass, signature_of(diagnosis), progress, node, diagnosis.retry)
+    """An attempt; equal failures share class, rule, place in the code, and message without numbers."""
+    details = diagnosis.details
+    place = f"{details.get('code_file', '')}:{details.get('code_line', '')}"
+    message = _VARIES.sub("#", diagnosis.headline)
+    signature = f"{diagnosis.klass}|{diagnosis.rule}|{place}|{message}"
+    return Attempt(diagnosis.klass, signature, progress, node, diagnosis.retry)
 
 
 def retry_advice(attempts: Sequence[Attempt]) -> RetryAdvice:
@@ -82,29 +95,30 @@ def retry_advice(attempts: Sequence[Attempt]) -> RetryAdvice:
     Args:
         attempts: earliest first; at least one.
     """
-    last, before = attempts[-1], attempts[-2] if len(attempts) > 1 else None
-    equal = _equal_at_end(attempts)
-    progress = last.progress.is_beyond(before.progress) if before is not None else None
+    before, last = attempts[-2:][0], attempts[-1]
+    alike = list(takewhile(lambda each: each.signature == last.signature, reversed(attempts)))
+    equal = len(alike)
+    progress = last.progress.is_beyond(before.progress) if len(attempts) > 1 else None
     advice = RetryAdvice(last.retry, "", len(attempts), equal, progress)
-    if before is None or equal < 2 or last.klass in (NONE, UNKNOWN, *_STOPS):
+    if equal < 2 or last.klass in (NONE, UNKNOWN, *_STOPS):
         return advice
     same = f"the same failure {equal} times"
+    nodes = {each.node for each in alike}
     if last.retry == "retry_elsewhere":
-        nodes = {a.node for a in attempts[-equal:]} - {""}
-        if len(nodes) == 1 and all(a.node for a in attempts[-equal:]):
-            return advice._replace(words=f"{same} on {nodes.pop()}; choose another node")
-        if len(nodes) < equal:
+        if len(nodes) == 1 and last.node:
+            return advice._replace(words=f"{same} on {last.node}; choose another node")
+        if len(nodes - {""}) < equal:
             return advice._replace(words=f"{same}; nothing shows that they were on different nodes")
-        if progress is not True:
-            words = f"{same}, on {len(nodes)} different nodes: the job is the cause, and no node"
+        if not progress:
+            words = f"{same}, on {equal} different nodes: the job is the cause, and no node"
             return advice._replace(retry="after_fix", words=words)
-    if progress is True:
-        words = f"{same}, with progress: {_between(before, last)}; retry {BOUND} times at most"
+    steps = f"{last.progress.words() or 'a checkpoint'} after {before.progress.words() or 'none'}"
+    if progress:
+        words = f"{same}, with progress: {steps}; retry {BOUND} times at most"
         return advice._replace(retry="retry", words=words)
     if progress is False:
-        words = f"{same}, without progress: {_between(before, last)}"
-        return advice._replace(retry="after_fix", words=words)
-    if last.retry in _RETRIABLE and equal < _UNSEEN_BOUND:
+        return advice._replace(retry="after_fix", words=f"{same}, without progress: {steps}")
+    if last.retry in _RETRIABLE and equal < BOUND:
         return advice._replace(words=f"{same}; no progress is known, so retry once more")
     return advice._replace(retry="after_fix", words=f"{same}, and no progress is known")
 
@@ -118,32 +132,17 @@ def with_retries(advice: RetryAdvice, retries: int) -> RetryAdvice:
     """
     if retries < advice.attempts:
         return advice
-    words = (
-        f"attempt {retries + 1}; FrameworkController does not keep the results of earlier attempts"
-    )
-    return advice._replace(attempts=retries + 1, words=advice.words or words)
+    lost = "FrameworkController does not keep the results of earlier attempts"
+    words = advice.words or f"attempt {retries + 1}; {lost}"
+    return advice._replace(attempts=retries + 1, words=words)
 
 
 def advised(diagnosis: Diagnosis, advice: RetryAdvice) -> Diagnosis:
     """A diagnosis with the advice from all attempts; its deciding fact follows the advice."""
-    if not advice.words:
-        return diagnosis._replace(retry=advice.retry)
     text = diagnosis.advice
-    if advice.retry == "after_fix" and diagnosis.retry in _RETRIABLE:
-        # the class itself advises a retry
-        text = "look for what these attempts have in common"
-    shown = f"{text} ({advice.words})" if text else advice.words
-    return diagnosis._replace(retry=advice.retry, advice=shown)
-
-
-def _equal_at_end(attempts: Sequence[Attempt]) -> int:
-    count = 0
-    for attempt in reversed(attempts):
-        if attempt.signature != attempts[-1].signature:
-            break
-        count += 1
-    return count
-
-
-def _between(before: Attempt, last: Attempt) -> str:
-    return f"{last.progress.words() or 'a checkpoint'} after {before.progress.words() or 'none'}"
+    if advice.words:
+        if advice.retry == "after_fix" and diagnosis.retry in _RETRIABLE:
+            # the class itself advises a retry
+            text = "look for what these attempts have in common"
+        text = f"{text} ({advice.words})" if text else advice.words
+    return diagnosis._replace(retry=advice.retry, advice=text)

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from time import process_time
 
 from pairun.diagnose.classes import NONE, UNKNOWN
 from pairun.diagnose.clusterobjects import ObjectReport
 from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_class, of_signals
-from pairun.diagnose.lines import Log
-from pairun.diagnose.ownreports import diagnosis_in, diagnosis_of_task, failed_task_in
+from pairun.diagnose.podjournal import in_message
 from pairun.diagnose.signals import Signal
 from pairun.diagnose.table import Table
 from pairun.diagnose.testimony import ENDED, Testimony
 from pairun.diagnose.times import Moment, seconds_between
-from pairun.diagnose.weighing import diagnose
 from pairun.diagnose.writerlog import CHILD_FAILED, Finding
 from pairun.diagnose.writers import Writer
 
@@ -191,7 +188,8 @@ def _finding(
         best = best._replace(advice=best.advice.replace("POD`", f"{pod.name}`"))
         diagnosis = _of_object(best, f"Pod {pod.name}")
     if table is not None and pod.message:
-        shown = _of_message(pod, table, deadline_s)
+        where = Evidence(pod.where[0], pod.message_line, f"Pod {pod.name}")
+        shown = in_message(pod.message, where, table, deadline_s)
         if shown.klass != UNKNOWN and shown.confidence > diagnosis.confidence:
             diagnosis = shown
     finished = pod.exit_code == 0
@@ -205,19 +203,6 @@ def _of_object(signal: Signal, name: str) -> Diagnosis:
     diagnosis = of_signals([signal])
     where = diagnosis.evidence[0]
     return diagnosis._replace(evidence=(where._replace(text=f"{name}: {signal.words}"),))
-
-
-def _of_message(pod: ObjectReport, table: Table, deadline_s: float) -> Diagnosis:
-    """The diagnosis from a termination message: PID 1's own one, or that of the log's end."""
-    file, line = pod.where[0], pod.message_line
-    own = diagnosis_in(pod.message, file, line)
-    if own is not None:
-        return own
-    if (failure := failed_task_in(pod.message)) is not None:
-        where = Evidence(file, line, f"Pod {pod.name}: {failure.message}")
-        return diagnosis_of_task(failure, table, where, deadline_s)
-    shown = diagnose([Log(pod.message.encode(), file)], table, None, deadline_s, process_time)
-    return shown._replace(evidence=tuple(e._replace(line=line) for e in shown.evidence))
 
 
 def _moment(pod: ObjectReport, lasts: Sequence[Moment | None]) -> Moment | None:

@@ -1,25 +1,34 @@
-"""Reads pairun's journal of a Pod, next to its logs: exit code, stop, failed task, earlier attempts."""
+"""What pairun recorded about a Pod: exit code, stop, PID 1's diagnosis, the task that failed, earlier attempts.
+
+It is in the journal beside the Pod's logs (`pairun.volume.journal`), which a container that starts again
+keeps, and in termination messages (`pairun.runtime.termination`). The job's command may write there, too.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Mapping, Sequence
+from time import process_time
 from typing import Any, NamedTuple
 
+from pairun.base.foreignjson import parse_record
 from pairun.base.paths import JOURNAL
 from pairun.diagnose.circumstances import Circumstances
-from pairun.diagnose.diagnosis import Diagnosis, Evidence
-from pairun.diagnose.history import Attempt
-from pairun.diagnose.ownreports import (
-    TaskFailure,
-    diagnosis_of,
-    ended_by_signal,
-    failed_task_of,
-    last_phase,
-)
-from pairun.diagnose.podhistory import recorded_attempt
-from pairun.volume.journal import read_journal
+from pairun.diagnose.classes import CLASSES, FAULTS, NONE, UNKNOWN
+from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_class
+from pairun.diagnose.history import Attempt, advised, attempt_of, recorded, retry_advice
+from pairun.diagnose.lines import Log
+from pairun.diagnose.progress import Progress, progress_in
+from pairun.diagnose.table import Table
+from pairun.diagnose.weighing import diagnose
+from pairun.kube.endwords import diagnosis as diagnosis_in
+from pairun.kube.endwords import failed_task
+from pairun.volume.door import Door
+from pairun.volume.journal import Record, read_journal
+from pairun.volume.progressfile import MAX_BYTES, parse_progress
+from pairun.volume.progressfile import NAME as NOTED
 
 OUTPUT = "user-all"
 """The folder in a Pod's log directory with the output of the user's command."""
@@ -30,7 +39,40 @@ PHASE_LOGS = ("init.log", "runtime.log")
 RUN_OUTPUT = "output.log"
 """The file in an instance's folder of `pairun run` with all output of the instance."""
 
-_OF_COMMANDS = ("command_begin", "command_end")
+_JOURNAL_BYTES, _MAX_ATTEMPTS = 1 << 20, 16
+"""How many bytes at the end of the journal, and how many earlier attempts, PID 1 considers."""
+
+_NODE = "this node"
+"""The node of all attempts: a Pod stays on one node."""
+
+_REASON = re.compile(r"(?P<message>.*) \[(?P<kind>[a-z]+); fault: (?P<fault>[a-z]+)\]")
+_BY_MODULE: Mapping[str, str] = {
+    "barrier": "rendezvous_timeout",
+    "gpu_check": "gpu_not_available",
+    "image_check": "image_missing",
+    "mount_storage": "storage_io_error",
+    "package": "build_failed",
+    "port_check": "port_in_use",
+    "ssh_barrier": "rendezvous_timeout",
+    "volume_check": "storage_io_error",
+}
+"""The class of a module's failure whose message no rule matches."""
+
+_RETRIES = {"transient": "retry", "timeout": "retry", "conflict": "retry_elsewhere"}
+
+
+class PodJournal(NamedTuple):
+    """What a Pod's journal records about its last attempt, and about those before.
+
+    Attributes:
+        circumstances: the command's exit code, and whether it was asked to stop.
+        diagnosis: that of the task that ended the last phase, else PID 1's; None without both.
+        earlier: the attempts before, earliest first.
+    """
+
+    circumstances: Circumstances
+    diagnosis: Diagnosis | None
+    earlier: tuple[Attempt, ...]
 
 
 def journal_folders(instance: str) -> list[str]:
@@ -46,30 +88,14 @@ def journal_folders(instance: str) -> list[str]:
     return sorted(journals, key=journals.__getitem__, reverse=True)
 
 
-class PodJournal(NamedTuple):
-    """What a Pod's journal records about its last attempt, and about those before.
-
-    Attributes:
-        path: the journal.
-        circumstances: the command's exit code, and whether it was asked to stop.
-        diagnosis: PID 1's; None without one, or if it names no class.
-        failure: the task of pairun that ended the last phase; None if the command ran.
-        earlier: the attempts before, earliest first.
-    """
-
-    path: str
-    circumstances: Circumstances
-    diagnosis: Diagnosis | None = None
-    failure: TaskFailure | None = None
-    earlier: tuple[Attempt, ...] = ()
-
-
-def journal_of(path: str) -> PodJournal | None:
+def journal_of(path: str, table: Table, deadline_s: float) -> PodJournal | None:
     """The journal of the Pod that wrote a file; None if the file is in no Pod's log directory.
 
     Args:
         path: the command's output, a phase's log, the output of an instance of `pairun run`, or the
             journal itself.
+        table: the rules, for the message of a failed task.
+        deadline_s: limit for that, in seconds of CPU time.
     """
     folder, name = os.path.split(os.path.abspath(path))
     if os.path.basename(folder) == OUTPUT:
@@ -80,47 +106,164 @@ def journal_of(path: str) -> PodJournal | None:
         return None
     journal = os.path.join(folder, JOURNAL)
     records = read_journal(journal)
-    return _journal(journal, records) if records else None
-
-
-def _journal(path: str, records: Sequence[Mapping[str, Any]]) -> PodJournal:
-    begins = [n for n, record in enumerate(records) if record.get("type") == "command_begin"]
-    last = records[begins[-1] :] if begins else records
-    diagnoses = [r for r in records if r.get("type") == "diagnosis"]
-    own = [r for r in last if r.get("type") == "diagnosis"][-1:] if begins else []
-    earlier = [r for r in diagnoses if not own or r is not own[0]]
+    if not records:
+        return None
+    phase, last = _since_last("phase_begin", records), _since_last("command_begin", records)
+    was_stopped = any(r.get("outcome") == "signal" for r in _of(phase, "phase_end"))
+    has_begun, code = bool(_of(records, "command_begin")), _exit_code(records)
+    own = _of(last, "diagnosis")[-1:] if has_begun else []
     diagnosis = None
     if own:
         shown = own[0].get("evidence")
-        text = (
-            str(shown[0].get("text"))
-            if isinstance(shown, list) and shown and isinstance(shown[0], dict)
-            else ""
-        )
-        diagnosis = diagnosis_of(own[0], (Evidence(path, records.index(own[0]) + 1, text),))
+        first = shown[0] if isinstance(shown, list) and shown else {}
+        text = str(first.get("text") or "") if isinstance(first, dict) else ""
+        diagnosis = _cause(own[0], Evidence(journal, records.index(own[0]) + 1, text))
+    ended = [r for r in _of(phase, "task_end") if not r.get("handler")]
+    failed = next((r for r in ended if r.get("outcome") == "failed"), None)
+    if failed and not was_stopped and not (has_begun and code is not None):
+        mine = [r for r in phase if r.get("task") == failed.get("task")]
+        facts = _of(mine, "attempt_begin")[-1:] + _of(mine, "wait")[-1:]
+        more: Record = {k: r[k] for r in facts for k in ("module", "because") if k in r}
+        where = Evidence(journal, 0, str(failed.get("message") or ""))
+        diagnosis = _of_task({**failed, **more}, where, table, deadline_s)
+    # a signal after the command's end did not stop it
+    stop: Record = next(iter(_of(last, "stop", "command_end")), {})
+    is_stop = stop.get("type") == "stop"
     return PodJournal(
-        path=path,
-        circumstances=_circumstances(records, last),
-        diagnosis=diagnosis,
-        failure=None if begins and _ended(last) is not None else failed_task_of(records),
-        earlier=tuple(recorded_attempt(record) for record in earlier),
+        Circumstances(
+            exit_code=code,
+            stopped=is_stop or was_stopped,
+            interrupted=is_stop and stop.get("signal") in (signal.SIGINT, "SIGINT"),
+        ),
+        diagnosis,
+        tuple(_attempt(r) for r in _of(records, "diagnosis") if not own or r is not own[0]),
     )
 
 
-def _circumstances(
-    records: Sequence[Mapping[str, Any]], last: Sequence[Mapping[str, Any]]
-) -> Circumstances:
-    code = _ended(records)
-    # a signal after the command's end did not stop it
-    running = [r for r in last if r.get("type") in ("stop", "command_end")]
-    stop = running[0] if running and running[0].get("type") == "stop" else {}
-    interrupted = stop.get("signal") in (signal.SIGINT, "SIGINT")
-    stopped = bool(stop) or ended_by_signal(last_phase(records))
-    return Circumstances(exit_code=code, stopped=stopped, interrupted=interrupted)
+def _of(records: Sequence[Record], *types: str) -> list[Record]:
+    return [record for record in records if record.get("type") in types]
 
 
-def _ended(records: Sequence[Mapping[str, Any]]) -> int | None:
+def _since_last(kind: str, records: Sequence[Record]) -> Sequence[Record]:
+    """The records from the last one of a type on; all if there is none."""
+    begins = [n for n, record in enumerate(records) if record.get("type") == kind]
+    return records[begins[-1] :] if begins else records
+
+
+def _exit_code(records: Sequence[Record]) -> int | None:
     """The exit code of the last command; None while it runs."""
-    codes = [r.get("exit_code") for r in records if r.get("type") in _OF_COMMANDS]
-    code = codes[-1] if codes else None
+    commands = _of(records, "command_begin", "command_end")
+    code = commands[-1].get("exit_code") if commands else None
     return code if isinstance(code, int) and 0 <= code <= 255 else None
+
+
+def in_message(message: str, where: Evidence, table: Table, deadline_s: float) -> Diagnosis:
+    """The diagnosis from a termination message: PID 1's own, of init's failed task, or of the log's end.
+
+    Args:
+        message: of a container.
+        where: its place, and the container's name.
+        table: the rules.
+        deadline_s: limit for the search, in seconds of CPU time.
+    """
+    why = diagnosis_in(message)
+    shown = str(why.get("evidence") or why.get("headline") or "")
+    if (own := _cause(why, where._replace(text=shown))) is not None:
+        return own
+    if (failed := failed_task(message)) and (reason := _REASON.fullmatch(failed[1])):
+        # the task often has the name of its module
+        task = {"task": failed[0], "module": failed[0], **reason.groupdict()}
+        where = where._replace(text=f"{where.text}: {task['message']}")
+        return _of_task(task, where, table, deadline_s)
+    found = diagnose([Log(message.encode(), where.file)], table, None, deadline_s, process_time)
+    return found._replace(evidence=tuple(e._replace(line=where.line) for e in found.evidence))
+
+
+def _cause(values: Mapping[str, Any], where: Evidence) -> Diagnosis | None:
+    """The diagnosis that PID 1 recorded; None if it names no class and no command that failed."""
+    found = recorded(values, where)
+    if found.klass == NONE or found.klass != values.get("class"):
+        return None
+    is_empty = found.klass == UNKNOWN and found.headline == CLASSES[UNKNOWN].meaning
+    return None if is_empty else found
+
+
+def _of_task(failed: Record, where: Evidence, table: Table, deadline_s: float) -> Diagnosis:
+    """The diagnosis of a Pod that a task of pairun ended: its class by the message, else by the module.
+
+    Args:
+        failed: its end in the journal, with ``module``, and ``because`` if it waited.
+        where: the evidence.
+        table: the rules.
+        deadline_s: limit for the search, in seconds of CPU time.
+    """
+    task, kind, message = (str(failed.get(key) or "") for key in ("task", "kind", "message"))
+    klass = diagnose([Log(message.encode())], table, None, deadline_s, process_time).klass
+    if klass in (NONE, UNKNOWN):
+        klass = _BY_MODULE.get(str(failed.get("module")), "container_setup_error")
+    fault, attempts = failed.get("fault"), failed.get("attempts")
+    fault = fault if fault in FAULTS else CLASSES[klass].fault
+    after = " after a wait that timed out" if kind == "timeout" else ""
+    tries = f" ({attempts} attempts)" if isinstance(attempts, int) and attempts > 1 else ""
+    because = failed.get("because")
+    waited = [Evidence("", 0, f"it waited: {because}")] if because else []
+    return of_class(klass, 0.9, where, *waited)._replace(
+        fault=fault,
+        advice=str(failed.get("hint") or CLASSES[klass].advice),
+        retry=_RETRIES.get(kind, "after_fix" if fault == "user" else None),
+        headline=f"pairun's task {task} failed{after}{tries}: {message}",
+        details={"task": task, "kind": kind},
+        source="pairun",
+    )
+
+
+def with_pod_history(diagnosis: Diagnosis, door: Door, folder: str, log: bytes) -> Diagnosis:
+    """A diagnosis that considers the Pod's earlier attempts, and includes the job's progress.
+
+    ``details`` gets ``step``, ``epoch``, ``checkpoint`` where known, and ``progress_from`` for
+    later attempts.
+
+    Args:
+        diagnosis: of this attempt.
+        door: to the shared volume.
+        folder: the Pod's log directory.
+        log: the end of the command's output, from all attempts.
+    """
+    if diagnosis.klass == NONE:
+        return diagnosis
+    noted = parse_progress(_end_of(door, os.path.join(folder, NOTED), MAX_BYTES))
+    source = "log" if noted is None else "pairun progress"
+    progress = (
+        progress_in(log) if noted is None else Progress(noted.step, noted.epoch, noted.checkpoint)
+    )
+    journal = _end_of(door, os.path.join(folder, JOURNAL), _JOURNAL_BYTES)
+    lines = (line for line in journal.splitlines() if b'"diagnosis"' in line)
+    records = [record for line in lines if (record := parse_record(line)) is not None]
+    earlier = [_attempt(record, source) for record in _of(records, "diagnosis")[-_MAX_ATTEMPTS:]]
+    advice = retry_advice([*earlier, attempt_of(diagnosis, progress, _NODE)])
+    details = {k: str(v) for k, v in progress._asdict().items() if v not in (None, "")}
+    details |= {"progress_from": source} if details else {}
+    return advised(diagnosis._replace(details={**diagnosis.details, **details}), advice)
+
+
+def _attempt(record: Record, source: str = "") -> Attempt:
+    """The attempt that a journal's record of a diagnosis describes.
+
+    Args:
+        record: of type ``diagnosis``.
+        source: of the progress with which its own is compared; empty for that which the record names.
+    """
+    diagnosis = recorded(record)
+    progress, details = Progress(), diagnosis.details
+    if not source or details.get("progress_from") == source:
+        texts = (str(details.get(key)) for key in ("step", "epoch"))
+        step, epoch = (int(text) if re.fullmatch("[0-9]{1,15}", text) else None for text in texts)
+        progress = Progress(step, epoch, str(details.get("checkpoint") or ""))
+    return attempt_of(diagnosis, progress, _NODE)
+
+
+def _end_of(door: Door, path: str, size: int) -> bytes:
+    try:
+        return door.read_end(path, size)
+    except OSError:
+        return b""

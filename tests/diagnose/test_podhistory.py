@@ -14,7 +14,7 @@ from pairun.diagnose.brief import why
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import RETRIES
 from pairun.diagnose.diagnosis import Diagnosis
-from pairun.diagnose.podhistory import with_pod_history
+from pairun.diagnose.podjournal import with_pod_history
 from pairun.diagnose.table import Table
 from pairun.volume.door import Door
 from pairun.volume.progressfile import NotedProgress, write_progress

@@ -48,7 +48,7 @@ def test_a_command_that_runs_has_no_exit_code(
 ) -> None:
     """The code of an earlier command says nothing of one that was started after it."""
     folder = run_folder(tmp_path, *records)
-    journal = journal_of(str(folder / "worker-0/pai/logs/pod/user-all/current"))
+    journal = journal_of(str(folder / "worker-0/pai/logs/pod/user-all/current"), table, 5)
     assert journal is None or journal.circumstances.exit_code is None
     assert incident_of(folder, table).diagnosis.klass == "user_code_error"
 

@@ -12,9 +12,7 @@ from typing import Any, TypeVar
 import attrs
 
 from pairun.base.escapes import visible
-from pairun.diagnose.classes import RETRIES
-from pairun.diagnose.diagnosis import Diagnosis
-from pairun.diagnose.history import Attempt, attempt_of, retry_advice
+from pairun.diagnose.history import Attempt, attempt_of, recorded, retry_advice
 from pairun.diagnose.progress import Progress, progress_in
 from pairun.engines.kubernetes.apierrors import ClusterRefusal, Patience, Unreachable
 from pairun.engines.kubernetes.cluster import PAGE, Cluster
@@ -156,10 +154,7 @@ def _attempts(cluster: Cluster, state: PodState, pod: Mapping[str, Any]) -> Iter
             progress = Progress()
             with contextlib.suppress(ClusterRefusal, Unreachable):
                 progress = progress_in(b"".join(cluster.log(state.pod, query)))
-            retry, headline = str(why.get("retry")), str(why.get("headline") or "")
-            diagnosis = Diagnosis(str(why["class"]), "unknown", retry if retry in RETRIES else None,
-                                  0.0, headline, "", (), {}, ())  # fmt: skip
-            yield attempt_of(diagnosis, progress, state.node or "")
+            yield attempt_of(recorded(why), progress, state.node or "")
 
 
 # --- following ------------------------------------------------------------------------------------
