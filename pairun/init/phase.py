@@ -167,7 +167,7 @@ def settings_records(plan: RolePlan, vault: Vault) -> Iterator[Record]:
                     "layer": task.origin,
                     "where": str(task.place),
                     "set": [
-                        *(_cut_values(override_data(o, vault)) for o in overrides_of(task)),
+                        *(_cut_values(override_data(*o, vault)) for o in overrides_of(task)),
                         *map(_cut_values, given),
                     ],
                 }

@@ -15,7 +15,7 @@ from pairun.module import Phase
 from pairun.playbook.drafts import Setter, history, setter_of
 from pairun.playbook.podfragment import NO_POD_SETTINGS
 from pairun.report.problems import problem_data
-from pairun.report.shown import shown_setter
+from pairun.report.shown import setter_data, shown_setter
 from pairun.report.task_view import TaskView, view_of
 from pairun.review.jobreview import JobReview
 from pairun.secrets.vault import Vault
@@ -68,18 +68,9 @@ def _pod_settings(review: JobReview, role: str) -> Iterator[tuple[str, dict[str,
     pod = review.pods.get(role, NO_POD_SETTINGS)
     refused = pod.refused(review.problems)
     for key, node in pod.above("built-in").items():
-        value, *before = (
-            {"value": shown_setter(s, key, review.vault), "layer": s.layer, "where": s.where}
-            for s in map(setter_of, history(node))
-        )
-        yield (
-            key,
-            {
-                **value,
-                **({"refused": True} if key in refused else {}),
-                **({"was": before[0]} if before else {}),
-            },
-        )
+        value, *before = (setter_data(setter_of(n), key, review.vault) for n in history(node))
+        refusal = {"refused": True} if key in refused else {}
+        yield key, {**value, **refusal, **({"was": before[0]} if before else {})}
 
 
 def setting_line(path: str, setter: Setter, vault: Vault) -> str:

@@ -13,7 +13,6 @@ from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:
     from pairun.playbook.drafts import Setter
-    from pairun.review.taskreview import Override
 
 
 def fit(text: str, width: int) -> str:
@@ -103,34 +102,18 @@ def shown_setter(setter: Setter, path: str, vault: Vault) -> Any:
     return shown_data(with_secrets(setter.value, key), vault)
 
 
+def setter_data(setter: Setter, path: str, vault: Vault) -> dict[str, Any]:
+    """A value and who set it, as plain data; the arguments are those of `shown_setter`."""
+    value = shown_setter(setter, path, vault)
+    return {"value": value, "layer": setter.layer, "where": setter.where}
+
+
 def source_data(path: str, setter: Setter, vault: Vault) -> dict[str, Any]:
     """A parameter or variable in the value at a path, as plain data; secrets are masked."""
-    return {
-        "path": path,
-        "value": shown_setter(setter, path, vault),
-        "layer": setter.layer,
-        "where": setter.where,
-        "source": setter.source,
-    }
+    return {"path": path, **setter_data(setter, path, vault), "source": setter.source}
 
 
-def override_data(override: Override, vault: Vault) -> dict[str, Any]:
-    """An overridden value as plain data; secrets are masked.
-
-    Args:
-        override: the value; a key such as ``password`` masks it whole.
-        vault: masks the rest.
-    """
-    key = override.path.rpartition(".")[2]
-    before, layer, where = override.before
-    return {
-        "path": override.path,
-        "value": shown_data(with_secrets(override.value, key), vault),
-        "layer": override.layer,
-        "where": override.where,
-        "was": {
-            "value": shown_data(with_secrets(before, key), vault),
-            "layer": layer,
-            "where": where,
-        },
-    }
+def override_data(path: str, setter: Setter, before: Setter, vault: Vault) -> dict[str, Any]:
+    """An overridden value, as plain data; secrets are masked."""
+    was = setter_data(before, path, vault)
+    return {"path": path, **setter_data(setter, path, vault), "was": was}

@@ -92,7 +92,7 @@ def _data(reviewed: Reviewed, vault: Vault) -> dict[str, Any]:
     group = vault.text(reviewed.group) if reviewed.group else None
     before = {"does": verdict.does, "disabled": reviewed.disabled, "parallel": group}
     after = {
-        "overrides": [override_data(o, vault) for o in reviewed.overrides],
+        "overrides": [override_data(*each, vault) for each in reviewed.overrides],
         "sources": [source_data(*each, vault) for each in sources_of(origins)] if origins else [],
     }
     return {

@@ -36,24 +36,6 @@ CHECKED = "checked at run time"
 """The beginning of a verdict on a check that will really check."""
 
 
-class Override(NamedTuple):
-    """A value that a higher layer set.
-
-    Attributes:
-        path: ``retries``, ``args.depth``.
-        value: the value as written.
-        layer: the layer that set it.
-        where: the place where it is written.
-        before: the value that it replaced, with layer and place.
-    """
-
-    path: str
-    value: Any
-    layer: str
-    where: str
-    before: tuple[Any, str, str]
-
-
 class Reviewed(NamedTuple):
     """A reviewed task.
 
@@ -65,7 +47,7 @@ class Reviewed(NamedTuple):
         layer: the layer that added it.
         verdict: what it would do.
         group: the description of its parallel group.
-        overrides: the values that higher layers set.
+        overrides: the values that higher layers set, as `overrides_of` yields them.
         disabled: the place that disabled it.
         origins: where its values come from; None if that is unknown.
     """
@@ -78,7 +60,7 @@ class Reviewed(NamedTuple):
     where: str
     verdict: Verdict
     group: str | None = None
-    overrides: tuple[Override, ...] = ()
+    overrides: tuple[tuple[str, Setter, Setter], ...] = ()
     disabled: str | None = None
     origins: Origins | None = None
 
@@ -276,26 +258,19 @@ def sources_of(origins: Origins) -> Iterator[tuple[str, Setter]]:
                     yield f"{path}.{key}" if is_entries else path, setter
 
 
-def overrides_of(item: TaskDraft) -> Iterator[Override]:
-    """The values of a task that higher layers set."""
+def overrides_of(item: TaskDraft) -> Iterator[tuple[str, Setter, Setter]]:
+    """The values of a task that higher layers set: path, who set it, and what it replaced."""
     from pairun.playbook.document.reading import Node
+    from pairun.playbook.drafts import setter_of
 
     for keyword, node in item.node.items():
         if node.overrides is None and node.place.source is not item.place.source:
             # The task did not have this keyword, so it overrides a default.
             unset = Node(None, item.place)
             node = Node(node.value, node.place, node.key, unset)  # noqa: PLW2901
-        path = "args" if keyword == item.module else keyword
-        for leaf, where in _changed(node, path):
-            before = leaf.overrides
-            assert before is not None
-            yield Override(
-                path=where,
-                value=leaf.plain(),
-                layer=leaf.place.source.layer,
-                where=str(leaf.place),
-                before=(before.plain(), before.place.source.layer, str(before.place)),
-            )
+        for leaf, path in _changed(node, "args" if keyword == item.module else keyword):
+            assert leaf.overrides is not None
+            yield path, setter_of(leaf), setter_of(leaf.overrides)
 
 
 def _changed(node: Node, path: str) -> Iterator[tuple[Node, str]]:

@@ -199,9 +199,9 @@ tasks:
     text = desk.job("runtime: [{patch: one, retries: 3, args: {workdir: /w}}]")
     review = desk.valid(text, root)
     (item,) = [t for t in review.tasks["worker"]["runtime"] if t.id == "one"]
-    found = {o.path: (o.value, o.layer, o.before[:2]) for o in item.overrides}
+    found = {path: (now.value, now.layer, was[:2]) for path, now, was in item.overrides}
     assert found == {
         "retries": (3, "job", (2, "cluster")),
         "args.workdir": ("/w", "job", (None, "cluster")),
     }
-    assert all(o.where.startswith("job.yaml:") for o in item.overrides)
+    assert all(now.where.startswith("job.yaml:") for _, now, _ in item.overrides)
