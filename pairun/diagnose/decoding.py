@@ -52,7 +52,7 @@ def decoded(log: Log) -> Log:
     """A log as its program printed it; line numbers remain those of the file."""
     head = log.data[:_HEAD_BYTES].lstrip()
     if b"{" in head and _is_json_lines(head):
-        return with_names(log.rewritten(_from_json(log)))
+        return with_names(log.part(_from_json(log), is_rewritten=True))
     return with_names(_with_sections(log))
 
 
@@ -81,7 +81,7 @@ def _text(record: _Record, keys: Iterable[str]) -> str:
 def _from_json(log: Log) -> Iterator[tuple[int, bytes]]:
     prefix_of = _prefixes(log)
     open_at, open_text = 0, ""
-    for number, raw in zip(log.numbers(), log.data.split(b"\n"), strict=True):
+    for number, raw in log.numbered():
         record = _object(raw)
         text = "" if record is None else _text(record, _MESSAGES)
         if record is None or not text:
@@ -198,7 +198,7 @@ def _with_sections(log: Log) -> Log:
         lines = log.data[match.end() : end].split(b"\n")
         shown += [b"\n" * match[0].count(b"\n")]
         shown += [b"\n".join(prefix + line if line.strip() else line for line in lines)]
-    return Log(b"".join(shown), log.name, log.runs, log)
+    return Log(b"".join(shown), log.name, log.numbers, is_rewritten=True)
 
 
 def _section_name(match: re.Match[bytes]) -> str:

@@ -157,15 +157,14 @@ def of_line(log: Log, line: Line, at: int = 0) -> Evidence:
         line: the line.
         at: offset of the decisive words in the line's text, in characters.
     """
-    shown, start = line.shown, 0
+    shown, start = line.text if log.is_rewritten else line.shown, 0
     at += len(shown) - len(line.text)
     if len(shown) > _SHOWN_CHARS and at > _LEAD_CHARS:
         start = at - _LEAD_CHARS
         sentence = _SENTENCE.search(shown, start, at)
         # from the next sentence or word on, unless one long word precedes the decisive ones
         start = sentence.end() if sentence else max(shown.find(" ", start - 1, at) + 1, start)
-    text = log.written(line.at, shown[start:].strip()[:_EVIDENCE_CHARS])
-    return Evidence(log.name, log.number(line.at), text)
+    return Evidence(log.name, log.number(line.at), shown[start:].strip()[:_EVIDENCE_CHARS])
 
 
 def headline(signal: Signal, details: Mapping[str, str], frame: Frame | None = None) -> str:

@@ -164,7 +164,7 @@ class _Task:
             return Gathered(objects=objects)
         journal = journal_of(file.path, self._table, self._deadline_s)
         is_journal = journal is not None and os.path.basename(file.path) == JOURNAL
-        log = Log(b"", file.name, []) if is_journal else decoded(reading.log)
+        log = Log(b"", file.name) if is_journal else decoded(reading.log)
         writer = writer_of(file.within, log, self._ranks.get(file.within))
         if not self._is_alone and not is_journal and what_is_no_text([log]) == NO_TEXT:
             unread = (*unread, f"{file.name}: {NO_TEXT}")

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from pairun.diagnose.lines import Log, parse
+from pairun.diagnose.lines import Log, names_in
 from pairun.diagnose.writers import Writer, own_rank
 
 _SAMPLE_BYTES, _SAMPLE_LINES = 1 << 18, 3000
@@ -69,27 +69,6 @@ _CONTINUED = re.compile(
 _ERRORS = frozenset((b"E", b"ERR", b"ERROR", b"CRIT", b"CRITICAL", b"FATAL", b"SEVERE", b"F"))
 _AFTER = re.compile(rb"[\])>}\"':=,;]*(?:[ \t]*(?:\||\xe2\x80\xba|[\])>}]+:?|[:-](?= )))*[ \t]?")
 
-_PREFIXES = (
-    re.compile(r"\[?[Rr]ank:? ?(?P<rank>\d+)\]?: ?"),  # torchrun: [rank3]:
-    re.compile(r"\[(?:\d+,)?(?P<rank>\d+)\]<std(?:out|err)>: ?"),  # mpirun --tag-output
-    re.compile(
-        r"\((?:[\w.<>-]+ )?(?:[\w./<>=-]+ )*?(?:rank=(?P<rank>\d+)|pid=(?P<pid>\d+))[^()]{0,60}\) ?"
-    ),
-    re.compile(r"\[[a-z]{2,12}(?P<local>\d+)\]:"),  # torchrun --tee: [default3]:
-    re.compile(r"(?P<label>\d{1,5}): "),  # srun --label
-    re.compile(r"\[(?:\d+,)?(?P<label>\d+)\]: ?"),
-    re.compile(r"\[pod/(?P<pod>[\w.-]+)/[\w.-]+\] "),  # kubectl logs --prefix
-    re.compile(r"\[(?P<pod>(?:[a-z][a-z0-9.]{0,40}-){1,4}\d{1,5})\] "),
-    # pairun's live view; docker compose, which appends the number of a service's container
-    re.compile(r"(?P<pod>[\w.-]{1,60}?-\d+)(?:-1)? +\| "),
-    re.compile(r"pdsh@[\w.-]{1,60}: (?P<pod>[\w.-]{1,60}): "),  # pdsh: how a host's ssh ended
-)
-_INNER = _PREFIXES[:3]
-"""Prefixes of ranks and processes, which may follow that of a Pod."""
-
-_JOURNAL = re.compile(
-    rb"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<host>[\w.-]{1,64}) [\w./-]{1,64}\[\d+\]: "
-)
 _BARE = "?"
 """The host of a writer whose prefix is a bare number."""
 
@@ -214,7 +193,7 @@ def with_names(log: Log) -> Log:
     ):
         last += 1  # such as the name of the container after that of its Pod
     renamed = _renamed(log, writers, last if is_tool else None)
-    return log.rewritten(zip(log.numbers(), renamed, strict=True))
+    return Log(b"\n".join(renamed), log.name, log.numbers, is_rewritten=True)
 
 
 def _renamed(log: Log, writers: Writers, last: int | None) -> Iterator[bytes]:
@@ -316,7 +295,7 @@ def split(log: Log) -> list[tuple[Writer, Log]]:
         return []
     parts: dict[str, tuple[Writer, list[tuple[int, bytes]]]] = {}
     last, before = _NOBODY, b""
-    for number, raw in zip(log.numbers(), log.data.split(b"\n"), strict=True):
+    for number, raw in log.numbered():
         writer = _prefix_of(raw, pods)
         if writer is not None:
             last, before = writer, raw
@@ -391,26 +370,18 @@ def _prefix_of(raw: bytes, pods: frozenset[str]) -> Writer | None:
 @lru_cache(1 << 13)
 def _named(raw: bytes) -> tuple[Writer | None, Writer | None]:
     """The writer that a line's prefix names; if that is a Pod, also the rank or process after it."""
-    source = f"{parse(0, raw).source} "
-    for pattern in _PREFIXES:
-        if match := pattern.match(source) or pattern.match(source.rstrip()):
-            rest = source[match.end() :].lstrip()
-            inner = next((found for each in _INNER if (found := each.match(rest))), None)
-            is_pod = "pod" in pattern.groupindex
-            return _writer_of(match), _writer_of(inner) if is_pod and inner else None
-    if journal := _JOURNAL.match(raw):
-        host = journal["host"].decode("ascii")
-        return Writer.of_pod(host, host), None
-    return None, None
+    (kind, name), *others = names_in(raw) or [("", "")]
+    inner = [each for each in others[:1] if kind == "pod" and each[0] in ("rank", "pid")]
+    return _writer(kind, name), _writer(*inner[0]) if inner else None
 
 
-def _writer_of(match: re.Match[str]) -> Writer | None:
-    names = match.groupdict()
-    if names.get("pod"):
-        return Writer.of_pod(names["pod"], names["pod"])
-    number = names.get("rank") or names.get("local") or names.get("label")
-    if number is not None and len(number) < 7:
-        rank = int(number)
-        host = _BARE if names.get("label") else ""
-        return Writer(rank, f"rank {rank}", host, number=rank if names.get("local") else None)
-    return Writer(None, f"pid {names['pid']}") if names.get("pid") else None
+def _writer(kind: str, name: str) -> Writer | None:
+    if kind == "pod":
+        return Writer.of_pod(name, name)
+    if kind == "pid":
+        return Writer(None, f"pid {name}")
+    if not kind:
+        return None
+    rank = int(name)
+    host = _BARE if kind == "bare" else ""
+    return Writer(rank, f"rank {rank}", host, number=rank if kind == "local" else None)

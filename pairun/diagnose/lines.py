@@ -6,10 +6,10 @@ Lines are offsets into the bytes, so the log is never copied.
 from __future__ import annotations
 
 import codecs
-import json
 import re
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from pairun.base.escapes import ESCAPE
@@ -21,13 +21,6 @@ MAX_LINE = 4000
 """How many bytes of a line are searched; this bounds the cost of an expression."""
 
 _DRAWN_BYTES = 1 << 16
-_MAX_TEXT = 1 << 20
-_LEAST_SHARE = 0.2
-"""The least share of a shown line that is worth showing alone."""
-
-_ADDED = re.compile(r"(?:\[pod/[^\]]*\] |\[rank\d+\]: )+")
-"""What `pairun.diagnose.layouts` puts before a line."""
-
 _OWN = re.compile(
     rb"^(?:\[pairun\] |(?:error|warning)\[PR\d{3}\]|\[[^]\n]{20,40}\] \[openpai-runtime\] (?!  \S+ \| )"
     rb"| {9}.* fault: (?:user|platform|unknown)\]$).*$",
@@ -68,25 +61,27 @@ class Line(NamedTuple):
 
 
 _ESCAPES = re.compile(ESCAPE + r"|[\x00\x08]")
-_SOURCE = re.compile(
-    r"\[?[Rr]ank:? ?\d+\]?: ?"  # torchrun
-    r"|\[[a-z]{2,12}\d+\]:"  # torchrun --tee: [default0]:
-    r"|\[(?:\d+,)?\d+\]<std(?:out|err)>: ?"  # mpirun --tag-output, horovodrun
-    r"|\[(?:\d+,)?\d+\]: ?"
-    r"| {0,4}\d{1,5}: "  # srun --label
-    r"|\[(?:[a-z][a-z0-9.]{0,40}-){1,4}\d{1,5}\] "  # [worker-3]
-    r"|pdsh@[\w.-]{1,60}: [\w.-]{1,60}: "
-    r"|(?:[a-z][\w.]{0,60}-){1,8}\d{1,6}: |(?:\d{1,3}\.){3}\d{1,3}: "  # pdsh, DeepSpeed's launcher
-    r"|\((?:[\w.<>-]+ )?(?:[\w./<>=-]+ )*?(?:pid|rank)=\d+[^()]{0,60}\) ?"  # Ray, vLLM
-    r"|[\w.-]{1,60} +\| "  # docker compose
-    r"|\[pod/[\w./-]+\] "  # kubectl logs --prefix
+_PREFIX = re.compile(
+    r"\[?[Rr]ank:? ?(?P<rank1>\d{1,6})\]?: ?"  # torchrun
+    r"|\[(?:\d+,)?(?P<rank2>\d{1,6})\]<std(?:out|err)>: ?"  # mpirun --tag-output, horovodrun
+    r"|\((?:[\w.<>-]+ )?(?:[\w./<>=-]+ )*?(?:rank=(?P<rank3>\d+)|pid=(?P<pid>\d+))[^()]{0,60}\) ?"  # Ray, vLLM
+    r"|\[[a-z]{2,12}(?P<local>\d{1,6})\]:"  # torchrun --tee: [default0]:
+    r"|\[(?:\d+,)?(?P<bare1>\d{1,6})\]: ?"
+    r"| {0,4}(?P<bare2>\d{1,5}): "  # srun --label
+    r"|\[pod/(?P<pod1>[\w.-]+)/[\w./-]+\] "  # kubectl logs --prefix
+    r"|\[(?P<pod2>(?:[a-z][a-z0-9.]{0,40}-){1,4}\d{1,5})\] "
+    r"|(?P<pod3>[\w.-]{1,60}?-\d+)(?:-1)? +\| "  # pairun's live view; docker compose
+    r"|pdsh@[\w.-]{1,60}: (?P<pod4>[\w.-]{1,60}): "
+    r"|[\w.-]{1,60} +\| |(?:[a-z][\w.]{0,60}-){1,8}\d{1,6}: |(?:\d{1,3}\.){3}\d{1,3}: "
 )
+"""What launchers and tools put before a line: who wrote it, or a name that may be another thing's."""
+
 _TIME = re.compile(
     r"\[?\d{4}[-/.]\d\d[-/.]\d\d[T _]?\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z| ?[+-]\d\d:?\d\d| UTC)?\]?"
     r"(?: (?:stdout|stderr) [FP])?(?: ?[:|-])?[ \t]"  # ISO 8601; CRI
     r"|\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?[ \t]"
     r"|\[?(?:[A-Z][a-z]{2} ){2}[ \d]?\d \d\d:\d\d:\d\d(?:\.\d{1,9})? \d{4}\]?:? "  # dmesg -T"
-    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ "  # syslog
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?:(?P<pod>[\w.-]{1,64}) (?=[\w./-]{1,64}\[\d+\]: )|[\w.-]+ )?"  # syslog
     r"|\[ *\d{1,9}\.\d{6}\] "  # dmesg
     r"|(?:INFO|WARNING|ERROR|CRITICAL|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d \[[\w.:/ -]{1,80}\] "  # vLLM
     r"|(?:DEBUG|INFO|SUCCESS|WARNING|ERROR|CRITICAL) +\| [\w.<>:]{1,120} - "  # loguru
@@ -106,6 +101,35 @@ def without_escapes(text: str) -> str:
     return _ESCAPES.sub("", text) if "\x1b" in text or "\0" in text or "\b" in text else text
 
 
+class _Prefix(NamedTuple):
+    """What stands before a line: the kind of what it names, or nothing, the name, and its text."""
+
+    kind: str
+    name: str
+    text: str
+
+
+def _split(text: str) -> tuple[list[_Prefix], str]:
+    """The prefixes of a line, and the rest without times."""
+    prefixes = []
+    for _ in range(6):
+        time = _TIME.match(text)
+        match = time or _PREFIX.match(text)
+        if match is None:
+            break
+        group = match.lastgroup or ""
+        if group or not time:
+            own = "" if time else match[0]
+            prefixes.append(_Prefix(group.rstrip("1234"), match[group] if group else "", own))
+        text = text[match.end() :]
+    return prefixes, text
+
+
+def names_in(raw: bytes) -> list[tuple[str, str]]:
+    """What each prefix of a line names: ``rank``, ``pid``, ``local``, ``bare`` (a number), ``pod`` or nothing."""
+    return [(each.kind, each.name) for each in _split(plain(raw))[0]]
+
+
 def parse(at: int, raw: bytes) -> Line:
     """Separate a line from its prefixes.
 
@@ -114,19 +138,11 @@ def parse(at: int, raw: bytes) -> Line:
         raw: its bytes, without the newline.
     """
     shown = plain(raw).rstrip()
-    text, source = shown, ""
-    for _ in range(6):
-        if prefix := _TIME.match(text):
-            text = text[prefix.end() :]
-        elif prefix := _SOURCE.match(text):
-            source += prefix[0]
-            text = text[prefix.end() :]
-        else:
-            break
+    prefixes, text = _split(shown)
     if "%|" in text and (bar := _BAR.match(text)):
         rest = text[bar.end() :]
         text = rest if rest.strip() else text
-    return Line(at, source.strip(), text, shown)
+    return Line(at, "".join(each.text for each in prefixes).strip(), text, shown)
 
 
 class Log:
@@ -137,9 +153,8 @@ class Log:
     Args:
         data: the bytes.
         name: the name for people.
-        runs: pairs of a line's index in `data`, ascending, and its number in the file; the lines
-            after it follow each other in the file. Without any, it is the whole file.
-        source: the log from whose lines these were rewritten; None if they are the file's.
+        numbers: of each line in the file, ascending; several may have one number.
+        is_rewritten: whether the lines differ from the file's.
 
     Attributes:
         command_starts: the offsets at which pairun started the job's command.
@@ -150,80 +165,38 @@ class Log:
         self,
         data: bytes,
         name: str = "-",
-        runs: Sequence[tuple[int, int]] = (),
-        source: Log | None = None,
+        numbers: Sequence[int] = range(1, 1 << 62),
+        *,
+        is_rewritten: bool = False,
     ) -> None:
         self.data, self.command_starts, self.exit_code = _without_own(_utf8(data))
-        self.name = name
-        self.runs = runs or [(0, 1)]
-        self.source: Log | None = source and (source.source or source)
+        self.name, self.numbers, self.is_rewritten = name, numbers, is_rewritten
 
     def number(self, at: int) -> int:
         """The number of the line at an offset, in its file."""
-        index = self.data.count(b"\n", 0, at)
-        start, number = self.runs[bisect_right(self.runs, (index, 1 << 62)) - 1]
-        return number + index - start
+        return self.numbers[self.data.count(b"\n", 0, at)]
 
-    def numbers(self) -> Iterator[int]:
-        """The number in the file of each line."""
-        ends = [start for start, _ in self.runs[1:]] + [self.data.count(b"\n") + 1]
-        for (start, number), end in zip(self.runs, ends, strict=True):
-            yield from range(number, number + end - start)
+    def numbered(self) -> Iterator[tuple[int, bytes]]:
+        """The lines with their numbers in the file."""
+        return zip(self.numbers, self.data.split(b"\n"), strict=False)
 
     def offset(self, number: int) -> int:
         """The offset of the file's line with a number; 0 if the log does not hold it."""
-        at = 0
-        for each in self.numbers():
-            if each == number:
-                return at
-            at = self.data.find(b"\n", at) + 1
-        return 0
+        index = bisect_left(self.numbers, number)
+        ends = islice(re.finditer(b"\n", self.data), max(0, index - 1), None)
+        end = next(ends, None) if index else None
+        return end.end() if end else 0
 
-    def since(self, at: int) -> Log:
+    def since(self, at: int, until: int | None = None) -> Log:
         """The log from the line at an offset on."""
-        index = self.data.count(b"\n", 0, at)
-        later = [(start - index, number) for start, number in self.runs if start > index]
-        return Log(self.data[at:], self.name, [(0, self.number(at)), *later], self.source)
+        numbers = self.numbers[self.data.count(b"\n", 0, at) :]
+        return Log(self.data[at:until], self.name, numbers, is_rewritten=self.is_rewritten)
 
-    def part(self, lines: Iterable[tuple[int, bytes]]) -> Log:
-        """A log with some lines, each after its number in the file; several may have one number."""
-        runs: list[tuple[int, int]] = []
-        texts: list[bytes] = []
-        due = -1
-        for number, text in lines:
-            if number != due:
-                runs.append((len(texts), number))
-            texts.append(text)
-            due = number + 1
-        return Log(b"\n".join(texts), self.name, runs, self.source)
-
-    def rewritten(self, lines: Iterable[tuple[int, bytes]]) -> Log:
-        """A log with other lines in place of the file's; see `part`."""
-        log = self.part(lines)
-        log.source = self.source or self
-        return log
-
-    def written(self, at: int, shown: str) -> str:
-        """The part of a shown line that its file has, without what rewriting added.
-
-        That is the longest end of it that the file's line has, in JSON with its escapes.
-        """
-        if self.source is None:
-            return shown
-        text = self.source.text_of(self.number(at))
-        for word in re.finditer(r"\S+", shown):
-            part = shown[word.start() :]
-            if len(part) < _LEAST_SHARE * len(shown):
-                break
-            if part in text or json.dumps(part)[1:-1] in text:
-                return part
-        return _ADDED.sub("", shown)
-
-    def text_of(self, number: int) -> str:
-        """The text of the file's line with a number, without colours."""
-        lines = zip(self.numbers(), self.data.split(b"\n"), strict=True)
-        raw = b"\n".join(line for each, line in lines if each == number)
-        return without_escapes(raw[:_MAX_TEXT].decode("utf-8", "replace"))
+    def part(self, lines: Iterable[tuple[int, bytes]], *, is_rewritten: bool = False) -> Log:
+        """A log with some lines, each after its number in the file."""
+        numbers, texts = zip(*lines, strict=True)
+        is_rewritten = is_rewritten or self.is_rewritten
+        return Log(b"\n".join(texts), self.name, numbers, is_rewritten=is_rewritten)
 
     def line(self, at: int) -> Line:
         """The line at an offset."""

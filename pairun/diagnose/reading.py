@@ -122,18 +122,19 @@ def read_stream(
 def _log_of(pieces: Sequence[_Piece], name: str) -> Log:
     """The log with the pieces of a file, each line with its number in the file."""
     parts: list[bytes] = []
-    runs: list[tuple[int, int]] = []
-    index = end = 0
+    numbers = [1]
+    end = 0
     for piece in pieces:
-        if piece.at != end or not parts:
+        if piece.at != end:
             if parts and not parts[-1].endswith(b"\n"):
                 parts.append(b"\n")
-                index += 1
-            runs.append((index, piece.lines + 1))
+                numbers.append(0)
+            numbers[-1] = piece.lines + 1
         parts.append(piece.data)
-        index += piece.data.count(b"\n")
+        first = numbers[-1] + 1
+        numbers += range(first, first + piece.data.count(b"\n"))
         end = piece.at + len(piece.data)
-    return Log(b"".join(parts), name, runs)
+    return Log(b"".join(parts), name, numbers)
 
 
 def _unpacked(stream: IO[bytes]) -> Iterator[bytes]:

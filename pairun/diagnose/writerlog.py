@@ -145,6 +145,7 @@ def _loss_before(log: Log, at: int, table: Table, deadline_s: float) -> Diagnosi
     chain = next(reversed(list(_CHAIN.finditer(log.data, start, at))), None)
     if chain is None or log.data.count(_TRACEBACK, chain.end(), at) != 1:
         return None
-    part = Log(log.data[start : chain.start()], log.name, [(0, log.number(start))], log.source)
-    diagnosis = diagnose([part], table, None, deadline_s, clock=time.process_time)
+    diagnosis = diagnose(
+        [log.since(start, chain.start())], table, None, deadline_s, clock=time.process_time
+    )
     return diagnosis if diagnosis.klass in LOSSES else None

@@ -54,7 +54,7 @@ def test_a_text_that_mentions_workers_names_no_writers(
 )
 def test_a_column_names_the_writers(line: str) -> None:
     """It is in brackets or before the level."""
-    log = Log(_log(line).encode(), "log", [])
+    log = Log(_log(line).encode(), "log")
     shown = with_names(log).data.splitlines()
     assert [each[:9] for each in shown[:4]] == [
         b"[rank0]: ",

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
 from tests.diagnose.jobs import KEY_ERROR, incident_of, write
 
@@ -34,13 +33,3 @@ def test_evidence_is_a_part_of_the_line_that_it_names(
     assert incident.diagnosis.klass == "user_code_error"
     assert shown.text in text.splitlines()[shown.line - 1]
     assert shown.text == "KeyError: 'label'"
-
-
-def test_a_part_of_a_log_shows_the_lines_of_the_first_file() -> None:
-    """Also if a log was rewritten twice, and where pieces of the file are missing."""
-    file = Log(b"a x\nb y\nc\td\n", "log", [(0, 1), (1, 100)])
-    once = Log(b"[rank0]: x\n[rank1]: y\n[rank1]: d\n", "log", file.runs, file)
-    twice = Log(b"[pod/w/main] " + once.data, "log", once.runs, once)
-    assert twice.written(0, "[pod/w/main] [rank0]: x") == "x"
-    assert twice.since(25).written(0, "[rank1]: y") == "y"
-    assert twice.written(40, "[rank1]: elsewhere") == "elsewhere"

@@ -15,7 +15,7 @@ from pairun.diagnose.lines import Log
 def test_lines_of_several_ranks_are_split(prefix: str) -> None:
     """Each rank's part keeps the numbers of the file's lines."""
     lines = [f"{prefix.format(n % 3)}step {n} loss 0.5\n" for n in range(30)]
-    parts = split(Log("".join(lines).encode(), "all.log", []))
+    parts = split(Log("".join(lines).encode(), "all.log"))
     assert [writer.rank for writer, _ in parts if writer.rank is not None] == [0, 1, 2]
     assert not {writer.host for writer, _ in parts} - {"", *(f"job-{n}" for n in range(3))}
     second = next(log for writer, log in parts if writer.rank == 1)
@@ -48,7 +48,7 @@ def test_within_one_container_the_inner_writers_are_the_ranks(
 def test_numbers_that_come_back_in_another_pod_are_no_ranks() -> None:
     """Two replicas have a worker 0 each."""
     lines = [f"[pod/serve-{n % 2}/main] (W rank={n % 4 // 2} pid=7) step {n}\n" for n in range(16)]
-    parts = split(Log("".join(lines).encode(), "all.log", []))
+    parts = split(Log("".join(lines).encode(), "all.log"))
     assert [writer.label for writer, _ in parts if writer.label != "lines without a rank"] == [
         "serve-0",
         "serve-1",
