@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pairun.base.foreignjson import parse_record
-from pairun.diagnose.layouts import Column, with_names, writers_of
+from pairun.diagnose.layouts import Column, prefixes_by_name, with_names
 from pairun.diagnose.lines import Log
 
 _HEAD_BYTES = 1 << 16
@@ -31,9 +31,6 @@ _TIMES = (
 _LEVELS = ("level", "levelname", "severity", "lvl")
 _TRACES = ("exc_info", "exception", "stack", "stack_trace", "traceback", "exc_text", "error")
 _RANKS = ("rank", "global_rank", "process_index", "worker_id")
-_INNER = ("jsonPayload", "_source")
-"""Where Google Cloud's logging and Elasticsearch keep a program's own fields."""
-
 _MAX_JUDGED, _MAX_DEPTH = 500, 3
 _EPOCH = re.compile(r"1\d{9}(?:\.\d+)?|1\d{12}|1\d{15}|1\d{18}")
 _MAX_EPOCH_S = 1e10
@@ -67,10 +64,9 @@ def _object(line: bytes) -> _Record | None:
     """The record on a line, with the fields of the object inside in which a shipper puts a program's own."""
     if not line.startswith(b"{") or (parsed := parse_record(line)) is None:
         return None
-    keys = _INNER if _text(parsed, _MESSAGES) else tuple(parsed)
-    objects = [parsed[key] for key in keys if isinstance(parsed.get(key), dict)]
+    objects = (each for each in parsed.values() if isinstance(each, dict))
     inner: _Record = next((each for each in objects if _text(each, _MESSAGES)), {})
-    return {**inner, **parsed} if keys is _INNER else {**parsed, **inner}
+    return {**inner, **parsed} if _text(parsed, _MESSAGES) else {**parsed, **inner}
 
 
 def _text(record: _Record, keys: Iterable[str]) -> str:
@@ -103,19 +99,18 @@ def _prefixes(log: Log) -> Callable[[_Record], str]:
     lines = log.data.split(b"\n")[:_MAX_JUDGED]
     records = [record for raw in lines if (record := _object(raw)) is not None]
     if any(map(_pod, records)):
-        return lambda record: f"[pod/{pod}] " if (pod := _pod(record)) else ""
+        return lambda record: f"[pod/{pod}/main] " if (pod := _pod(record)) else ""
     values: dict[tuple[str, ...], dict[int, str]] = defaultdict(dict)
     for n, record in enumerate(records):
         for path, value in _fields(record, ()):
             values[path][n] = value
     paths = list(values)
-    columns = {Column(n, path[-1]): values[path] for n, path in enumerate(paths)}
-    writers = writers_of(columns, len(records))
-    if writers is None:
+    columns: dict[Column, dict[int, str]] = {(n, p[-1]): values[p] for n, p in enumerate(paths)}
+    found = prefixes_by_name(columns, len(records))
+    if found is None:
         return lambda _: ""
-
-    path = paths[writers.column.place]
-    return lambda each: writers.prefixes.get(dict(_fields(each, ())).get(path, ""), b"").decode()
+    (place, _), names = found
+    return lambda each: names.get(dict(_fields(each, ())).get(paths[place], ""), b"").decode()
 
 
 def _fields(record: _Record, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -138,34 +133,15 @@ def _shown(record: _Record, text: str, prefix: str) -> Iterator[str]:
     rank = next((f"[rank{record[k]}]: " for k in _RANKS if isinstance(record.get(k), int)), "")
     prefix += "" if "rank" in prefix else rank
     traces = [str(record[k]) for k in _TRACES if isinstance(record.get(k), str)]
-    if record.get("event") == text and "\n" not in text:
-        # structlog prints the other values after the name of an event
-        known = ("event", *_TIMES, *_LEVELS, *_TRACES)
-        rest = ((k, v) for k, v in record.items() if k not in known)
-        text = " ".join([text, *(f"{k}={v}" for k, v in rest if isinstance(v, str | int | float))])
     first, *others = [line for part in (text.rstrip("\n"), *traces) for line in part.split("\n")]
     yield prefix + " ".join(filter(None, (_clock(record), level, first)))
     yield from (prefix + line for line in others)
 
 
 def _pod(record: _Record) -> str:
-    """The Pod and container that wrote a shipped record, joined by ``/``; empty if unknown."""
-    for key in ("kubernetes", "resource", "labels"):
-        labels = record.get(key)
-        if not isinstance(labels, dict):
-            continue
-        if isinstance(labels.get("labels"), dict):
-            labels = {**labels["labels"], **labels}
-        pod, container = (_name_of(labels, part) for part in ("pod", "container"))
-        if pod:
-            return f"{pod}/{container or 'main'}"
-    return ""
-
-
-def _name_of(labels: _Record, part: str) -> str:
-    name = labels.get(f"{part}_name", labels.get(part))
-    name = name.get("name") if isinstance(name, dict) else name
-    return name if isinstance(name, str) and _NAME.fullmatch(name) else ""
+    """The Pod that wrote a shipped record; empty if unknown."""
+    keys = (("pod_name",), ("pod",), ("pod", "name"))
+    return next((v for p, v in _fields(record, ()) if p[-1:] in keys or p[-2:] in keys), "")
 
 
 def _clock(record: _Record) -> str:

@@ -23,18 +23,16 @@ from pairun.diagnose.writers import Writer, own_rank
 _SAMPLE_BYTES, _SAMPLE_LINES = 1 << 18, 3000
 _BLOCKS, _BLOCK_LINES = 5, 100
 _HEAD_BYTES, _LINE_BYTES = 200, 600
-_MAX_WORDS, _MIN_LINES = 4, 4
+_MAX_WORDS, _MIN_LINES, _MAX_NAMES, _MAX_SHAPES = 4, 4, 4096, 3
 _ALL, _MOST, _SHARE, _SHARE_OF_KEYS = 0.97, 0.9, 0.8, 0.6
 """The share of lines with a tool's names; with a clear name; with any name; with a key such as ``rank``."""
-
-_MAX_NAMES, _MAX_SHAPES = 4096, 3
 
 _KEYS = (
     rb"(?:global|local|world|process|node)?[_-]?(?:rank|worker|process|proc|replica|trainer|task|host|node|machine|member|peer"
     rb"|client|gpu|device)(?:[_-]?(?:id|index))?"
 )
 _WORD = re.compile(
-    rb"(?P<time>\d{4}[-/.]\d\d[-/.]\d\d(?:[T _-]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)?(?:Z| ?[+-]\d\d:?\d\d)?(?!\w)"
+    rb"(?P<time>(?:(?<![\w.-])[\w@]{1,20}=\"?)?\d{4}[-/.]\d\d[-/.]\d\d(?:[T _-]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)?(?:Z| ?[+-]\d\d:?\d\d)?(?!\w)"
     rb"|\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?Z?(?![\w:])|(?<!\w)[EWIFDC]\d{4}(?= )"
     rb"|(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d(?= )"
     rb"|\d{9,10}\.\d{1,9}(?!\w)|\d{13,19}(?!\w)|UTC\b)"
@@ -69,22 +67,10 @@ _CONTINUED = re.compile(
 _ERRORS = frozenset((b"E", b"ERR", b"ERROR", b"CRIT", b"CRITICAL", b"FATAL", b"SEVERE", b"F"))
 _AFTER = re.compile(rb"[\])>}\"':=,;]*(?:[ \t]*(?:\||\xe2\x80\xba|[\])>}]+:?|[:-](?= )))*[ \t]?")
 
-_BARE = "?"
-"""The host of a writer whose prefix is a bare number."""
-
 _NOBODY = Writer(None, "lines without a rank", launcher=True)
 
-
-class Column(NamedTuple):
-    """A place among the first words of a line, or a field of records.
-
-    Attributes:
-        place: number of words before it, or of fields.
-        key: such as ``rank``; may be empty.
-    """
-
-    place: int
-    key: str = ""
+Column = tuple[int, str]
+"""The number of words before a name, or of fields; and its key, such as ``rank``, or nothing."""
 
 
 class _Head(NamedTuple):
@@ -94,71 +80,49 @@ class _Head(NamedTuple):
     marks: Sequence[tuple[int, int]]
     level: bytes
 
-    def at(self, place: int) -> str:
-        """The word at a place; empty if there is none."""
-        return next((word for column, (word, _) in self.words.items() if column.place == place), "")
 
-
-class Writers(NamedTuple):
-    """The column that names the writers of lines or records.
-
-    Attributes:
-        column: the place of the names.
-        prefixes: what the lines of each writer get, by its name.
-    """
-
-    column: Column
-    prefixes: Mapping[str, bytes]
-
-
-def writers_of(columns: Mapping[Column, Mapping[int, str]], lines: int) -> Writers | None:
-    """The column that names the writers; None if none does.
+def prefixes_by_name(
+    columns: Mapping[Column, Mapping[int, str]], lines: int
+) -> tuple[Column, Mapping[str, bytes]] | None:
+    """The column that names the writers, with what the lines of each get; None if none does.
 
     Args:
         columns: the value of each line that has one, by the number of the line.
         lines: number of lines.
     """
-    known: dict[Column, tuple[int, frozenset[str]]] = {}
+    known: dict[Column, tuple[bool, frozenset[str]]] = {}
     for column, values in columns.items():
-        names = _names(column.key, list(values.values()))
-        if len(values) >= (_SHARE_OF_KEYS if column.key else _SHARE) * lines and names:
-            known[column] = sum(value in names for value in values.values()), names
+        least = (_SHARE_OF_KEYS if column[1] else _SHARE) * lines
+        if len(values) >= least and (names := _names(column[1], list(values.values()))):
+            known[column] = sum(v in names for v in values.values()) >= _MOST * lines, names
     if not known:
         return None
-
-    def clear(column: Column) -> tuple[bool, bool, int]:
-        is_rank = bool(_RANK.fullmatch(column.key))
-        return known[column][0] >= _MOST * lines, is_rank, -column.place
-
-    best = max(known, key=clear)
-    return Writers(best, {name: _prefix(best.key, name) for name in known[best][1]})
+    best = max(known, key=lambda c: (known[c][0], bool(_RANK.fullmatch(c[1])), -c[0]))
+    return best, {name: _prefix(best[1], name) for name in known[best][1]}
 
 
 def _names(key: str, values: Sequence[str]) -> frozenset[str]:
-    """The values of a column that name writers: they come back, and differ only in numbers."""
+    """The values of a column that name writers: they come back, and differ only in small numbers."""
     is_sure = bool(_RANK.fullmatch(key) or _HOST.fullmatch(key) or key.startswith("local"))
     shapes: dict[str, set[str]] = defaultdict(set)
     for value in values:
         shapes[_NUMBERS.sub("#", _RANDOM.sub("?", value))].add(value)
     counts = Counter(values)
-    series = {shape: names for shape, names in shapes.items() if len(names) > 1}
-    names = {n for each in series.values() for n in each if is_sure or counts[n] > 1}
+    series = [names for names in shapes.values() if len(names) > 1]
+    names = {name for each in series for name in each if is_sure or counts[name] > 1}
     kept = [value for value in values if value in names]
     runs = sum(1 for _ in itertools.groupby(kept))
     numbers = [int(name) for name in names if name.isdigit()]
-    is_counter = any(
-        _COUNTED.search(n[: m.start()]) for n in names for m in _NUMBERS.finditer(n)
-    ) or _COUNTED.search(key)
-    if (
-        is_counter
-        or not 1 < len(names) <= _MAX_NAMES
-        or len(series) > _MAX_SHAPES
-        or len(kept) < _SHARE * len(values)
-        or (not is_sure and runs < 2 * len(names))
-        or (numbers and (max(numbers) > 2 * len(numbers) or min(numbers) > 1))
-    ):
-        return frozenset()
-    return frozenset(names)
+    before = [n[: m.start()] for n in names for m in _NUMBERS.finditer(n)]
+    is_series = (
+        1 < len(names) <= _MAX_NAMES
+        and len(series) <= _MAX_SHAPES
+        and len(kept) >= _SHARE * len(values)
+        and (is_sure or runs >= 2 * len(names))
+        and (not numbers or (max(numbers) <= 2 * len(numbers) and min(numbers) <= 1))
+        and not any(map(_COUNTED.search, [key, *before]))
+    )
+    return frozenset(names if is_series else ())
 
 
 def _prefix(key: str, name: str) -> bytes:
@@ -171,62 +135,59 @@ def _prefix(key: str, name: str) -> bytes:
 
 def with_names(log: Log) -> Log:
     """A log whose lines name their writers in a form that is known; itself if they do not."""
-    sample = _sample(log.data)
-    known = sum(_prefix_of(line, frozenset()) is not None for line in sample)
-    if len(sample) < _MIN_LINES or 2 * known > len(sample):
+    lines = _ends(log.data)
+    if len(lines) > _BLOCKS * _BLOCK_LINES:
+        step = (len(lines) - _BLOCK_LINES) // (_BLOCKS - 1)
+        lines = [each for n in range(_BLOCKS) for each in lines[n * step : n * step + _BLOCK_LINES]]
+    known = sum(_writer_in(line, frozenset()) is not None for line in lines)
+    if len(lines) < _MIN_LINES or 2 * known > len(lines):
         return log
-    heads = [_head(line) for line in sample if not _CONTINUED.match(line)]
+    heads = [(line, _head(line)) for line in lines]
     columns: dict[Column, dict[int, str]] = defaultdict(dict)
-    for n, head in enumerate(heads):
-        for column, (value, _) in head.words.items():
-            columns[column][n] = value
-    writers = writers_of(dict(sorted(columns.items())), len(heads))
-    if writers is None:
+    own = [head for line, head in heads if not _CONTINUED.match(line)]
+    for n, head in enumerate(own):
+        for each, (value, _) in head.words.items():
+            columns[each][n] = value
+    found = prefixes_by_name(dict(sorted(columns.items())), len(own))
+    if found is None:
         return log
-    last = writers.column.place
-    having = [h for line in sample if _name(h := _head(line), writers) in writers.prefixes]
-    is_tool = len(having) >= _ALL * len(sample)
-    while (
-        is_tool
-        and len({h.at(last + 1) for h in having} - {""}) in (1, 2)
-        and all(h.at(last + 1) for h in having)
-    ):
-        last += 1  # such as the name of the container after that of its Pod
-    renamed = _renamed(log, writers, last if is_tool else None)
+    column, prefixes = found
+    having = [h for _, h in heads if h.words.get(column, ("",))[0] in prefixes]
+    last = -1
+    if len(having) >= _ALL * len(lines):
+        last = column[0]
+        # cut off what a tool put before each line, such as the container after its Pod
+        while len({_word(h, last + 1) for h in having}) in (1, 2) and all(
+            _word(h, last + 1) for h in having
+        ):
+            last += 1
+    renamed = _renamed(log.data, column, prefixes, last)
     return Log(b"\n".join(renamed), log.name, log.numbers, is_rewritten=True)
 
 
-def _renamed(log: Log, writers: Writers, last: int | None) -> Iterator[bytes]:
-    """The lines with the names in front.
+def _word(head: _Head, place: int) -> str:
+    return next((word for (at, _), (word, _) in head.words.items() if at == place), "")
 
-    Args:
-        log: the log.
-        writers: the columns that name them.
-        last: the place of the last word that a tool put before each line, which is cut off; None for
-            a logger's.
-    """
+
+def _renamed(
+    data: bytes, column: Column, prefixes: Mapping[str, bytes], last: int
+) -> Iterator[bytes]:
+    """The lines with the names in front, without the words up to the last one of a tool."""
     before, prefix = b"", b""
-    for line in log.data.split(b"\n"):
+    for line in data.split(b"\n"):
         head = _head(line)
-        if (own := writers.prefixes.get(_name(head, writers))) is not None:
-            before, prefix = line, own
-            yield prefix + (line if last is None else _without_name(line, head, last))
+        name = head.words.get(column, ("",))[0]
+        if name in prefixes:
+            before, prefix = line, prefixes[name]
+            end = max([end for (at, _), (_, end) in head.words.items() if at <= last], default=0)
+            skipped = _AFTER.match(line, end) if end else None
+            marks = [line[a:b] for a, b in head.marks if b <= end]
+            yield prefix + b" ".join([*marks, line[skipped.end() if skipped else end :]])
         elif is_continued(line, before):
             yield prefix + line
         else:
             yield line
             before = before if not line.strip() else b""
-
-
-def _name(head: _Head, writers: Writers) -> str:
-    return head.words.get(writers.column, ("", 0))[0]
-
-
-def _without_name(line: bytes, head: _Head, last: int) -> bytes:
-    end = max(end for column, (_, end) in head.words.items() if column.place <= last)
-    marks = [line[a:b] for a, b in head.marks if b <= end]
-    skipped = _AFTER.match(line, end)
-    return b" ".join([*marks, line[skipped.end() if skipped else end :]])
 
 
 def is_continued(line: bytes, before: bytes) -> bool:
@@ -236,9 +197,8 @@ def is_continued(line: bytes, before: bytes) -> bool:
         line: the line.
         before: the last line with a name, if only such lines are between them.
     """
-    if not before or not line.strip() or not _CONTINUED.match(line):
-        return False
-    return _head(before).level in _ERRORS
+    is_part = bool(before) and bool(line.strip()) and _CONTINUED.match(line) is not None
+    return is_part and _head(before).level in _ERRORS
 
 
 def _head(line: bytes) -> _Head:
@@ -260,28 +220,17 @@ def _head(line: bytes) -> _Head:
         is_prose = not key and value.isalpha() and line[end : end + 1] in (b" ", b",", b"")
         is_text = bool(level) and not is_closed and not _RANKED.fullmatch(value)
         if value and not is_text:
-            words[Column(len(words), key)] = (value, end)
+            words[len(words), key] = value, end
         if len(words) == _MAX_WORDS or (is_prose and not is_closed):
             break
     return _Head(words, marks, level)
 
 
-def _sample(data: bytes) -> list[bytes]:
-    """Blocks of lines that are not empty, from all over the log."""
-    lines = list(itertools.chain(*_ends(data)))
-    if len(lines) <= _BLOCKS * _BLOCK_LINES:
-        return lines
-    step = (len(lines) - _BLOCK_LINES) // (_BLOCKS - 1)
-    return [each for n in range(_BLOCKS) for each in lines[n * step : n * step + _BLOCK_LINES]]
-
-
-def _ends(data: bytes) -> list[list[bytes]]:
+def _ends(data: bytes) -> list[bytes]:
     """The first and the last lines of a log that are not empty; each line once."""
     pieces = [data[:_SAMPLE_BYTES], data[_SAMPLE_BYTES:][-_SAMPLE_BYTES:]]
-    return [
-        [raw for raw in piece.split(b"\n", _SAMPLE_LINES)[:_SAMPLE_LINES] if raw.strip()]
-        for piece in pieces
-    ]
+    lines = (each for piece in pieces for each in piece.split(b"\n", _SAMPLE_LINES)[:_SAMPLE_LINES])
+    return [raw for raw in lines if raw.strip()]
 
 
 def split(log: Log) -> list[tuple[Writer, Log]]:
@@ -290,13 +239,18 @@ def split(log: Log) -> list[tuple[Writer, Log]]:
     Returns:
         Each writer's part; lines without a prefix form another part. Empty for a single writer.
     """
-    pods = _pods_of_ranks(log)
-    if not _is_shared(log, pods):
+    sample = _ends(log.data)
+    pods = _pods_of_ranks(sample)
+    writers = [writer for raw in sample if (writer := _writer_in(raw, pods)) is not None]
+    sure = {each.label for each in writers if each.host != _BARE}
+    # a bare number before a colon is a prefix only if most lines have one
+    is_most = 2 * len(writers) > len(sample) and len({each.label for each in writers}) > 1
+    if len(sure) < 2 and not is_most:
         return []
     parts: dict[str, tuple[Writer, list[tuple[int, bytes]]]] = {}
     last, before = _NOBODY, b""
     for number, raw in log.numbered():
-        writer = _prefix_of(raw, pods)
+        writer = _writer_in(raw, pods)
         if writer is not None:
             last, before = writer, raw
         elif is_continued(raw, before):
@@ -306,8 +260,7 @@ def split(log: Log) -> list[tuple[Writer, Log]]:
         parts.setdefault(writer.label, (writer, []))[1].append((number, raw))
     if not any(raw.strip() for _, raw in parts.get(_NOBODY.label, (_NOBODY, []))[1]):
         parts.pop(_NOBODY.label, None)
-    named = [_stated(writer, log.part(lines), pods) for writer, lines in parts.values()]
-    return named if len(parts.keys() - {_NOBODY.label}) > 1 else []
+    return [_stated(writer, log.part(lines), pods) for writer, lines in parts.values()]
 
 
 def _stated(writer: Writer, text: Log, pods: frozenset[str]) -> tuple[Writer, Log]:
@@ -321,13 +274,13 @@ def _stated(writer: Writer, text: Log, pods: frozenset[str]) -> tuple[Writer, Lo
     return writer._replace(host=host, has_ranks=is_empty), text
 
 
-def _pods_of_ranks(log: Log) -> frozenset[str]:
+def _pods_of_ranks(sample: Sequence[bytes]) -> frozenset[str]:
     """The Pods or containers in which several ranks write.
 
     Numbers that come back in another Pod count the processes there, so none of them is a rank.
     """
     inner: dict[str, set[str]] = defaultdict(set)
-    for raw in itertools.chain(*_ends(log.data)):
+    for raw in sample:
         pod, rank = _named(raw[:_LINE_BYTES])
         if pod is not None and rank is not None:
             inner[pod.host].add(rank.label)
@@ -336,24 +289,8 @@ def _pods_of_ranks(log: Log) -> frozenset[str]:
     return several if max(counts.values(), default=1) == 1 else frozenset()
 
 
-def _is_shared(log: Log, pods: frozenset[str]) -> bool:
-    """Whether lines of several writers alternate in a log.
-
-    Args:
-        log: the log.
-        pods: those in which several ranks write.
-    """
-    pieces = [[_prefix_of(raw, pods) for raw in piece] for piece in _ends(log.data)]
-    lines = sum(len(piece) for piece in pieces if any(piece))
-    writers = [writer for piece in pieces for writer in piece if writer is not None]
-    if len({writer.label for writer in writers if writer.host != _BARE}) > 1:
-        return True
-    # a bare number before a colon is a prefix only if most lines have one
-    return len({writer.label for writer in writers}) > 1 and 2 * len(writers) > lines
-
-
-def _prefix_of(raw: bytes, pods: frozenset[str]) -> Writer | None:
-    """The writer that a line's prefix names; the host is `_BARE` if it is a bare number.
+def _writer_in(raw: bytes, pods: frozenset[str]) -> Writer | None:
+    """The writer that a line's prefix names.
 
     Args:
         raw: the line.
@@ -365,6 +302,10 @@ def _prefix_of(raw: bytes, pods: frozenset[str]) -> Writer | None:
     if inner is not None:
         return inner._replace(host=writer.host)
     return Writer(None, writer.host, writer.host, launcher=True)
+
+
+_BARE = "?"
+"""The host of a writer whose prefix is a bare number."""
 
 
 @lru_cache(1 << 13)
