@@ -32,11 +32,12 @@ from benchmarks.measure import ROOT, Row, cpu_ms, in_turns
 from pairun.errors import Problems, Source
 from pairun.job.jobfile import read_job
 from pairun.job.jsyaml import JS
-from pairun.openpai.framework import make_framework, with_statuses
+from pairun.openpai.framework import with_statuses
 from pairun.playbook import readyrules
 from pairun.playbook.content import open_content
 from pairun.playbook.document.reading import read_text
 from pairun.volume.bundle import find_bundle
+from tests.restserver import framework_of
 
 TIMES = 15
 
@@ -199,7 +200,7 @@ def _framework(image: str, plugins: Sequence[Mapping[str, Any]]) -> dict[str, An
         ]
         for role in job.roles
     }
-    return with_statuses(make_framework(job), pods)
+    return with_statuses(framework_of(job), pods)
 
 
 def _command(folder: pathlib.Path) -> list[str]:

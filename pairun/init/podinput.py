@@ -15,7 +15,6 @@ from pairun.job.model import Job, Role, fc_name
 from pairun.job.stored import MAX_FRAMEWORK_BYTES, framework_in, load_input
 from pairun.kube.cluster import Cluster, cluster_from_framework
 from pairun.kube.gang import read_gang
-from pairun.kube.ports import PORT_ANNOTATION
 from pairun.openpai.enginelayers import command_layer, engine_layer, merged, of_gang
 from pairun.openpai.framework import job_from_framework, make_framework
 from pairun.openpai.initconfig import read_init_config
@@ -158,7 +157,7 @@ def _plain(env: Mapping[str, str], config: PodConfig, runtime: Source) -> PodInp
         "FC_FRAMEWORK_UID": uid, "FC_FRAMEWORK_ATTEMPT_ID": str(attempt),
     }  # fmt: skip
     role = _own_role(job, name, placed=False)
-    framework = gang_framework(job, env)
+    framework = make_framework(job, framework_name=env.get("FC_FRAMEWORK_NAME") or job.name)
     return attrs.evolve(pod, role=role, index=index, framework=framework, variables=variables)
 
 
@@ -292,17 +291,3 @@ def _own_index(text: str, *, placed: bool = False) -> int:
 
 def _option(variable: str, placed: bool) -> str:
     return _OPTIONS[variable] if placed else variable
-
-
-def gang_framework(job: Job, env: Mapping[str, str]) -> dict[str, Any]:
-    """A gang as a Framework without status, for the barrier.
-
-    Args:
-        env: of the init container; ``FC_FRAMEWORK_NAME`` names the object.
-    """
-    framework = make_framework(job, framework_name=env.get("FC_FRAMEWORK_NAME") or job.name)
-    for role in framework["spec"]["taskRoles"]:
-        annotations = role["task"]["pod"]["metadata"]["annotations"]
-        ports = {PORT_ANNOTATION: annotations[PORT_ANNOTATION]}
-        role["task"]["pod"] = {"metadata": {"annotations": ports}}
-    return framework

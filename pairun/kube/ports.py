@@ -38,7 +38,7 @@ def rendezvous_port(pod_uid: str) -> int:
     return hashed_port(pod_uid, LABEL, 0, *_RENDEZVOUS_RANGE)
 
 
-def port_annotation(counts: Mapping[str, int], port_range: tuple[int, int]) -> str:
+def port_annotation(counts: Mapping[str, int], port_range: tuple[int, int] = DEFAULT_RANGE) -> str:
     """The text of `PORT_ANNOTATION`, in the format of OpenPAI's REST server.
 
     Args:

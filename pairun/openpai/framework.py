@@ -11,8 +11,7 @@ from pairun.job.jobfile import read_job
 from pairun.job.jsyaml import JS
 from pairun.job.model import Job, Role
 from pairun.job.stored import API_VERSION, job_source, job_text, user_of
-from pairun.kube.ports import DEFAULT_RANGE
-from pairun.openpai.podtemplate import PodMaker
+from pairun.kube.ports import DEFAULT_RANGE, PORT_ANNOTATION, port_annotation
 from pairun.playbook.document.reading import Node, read_text
 from pairun.playbook.document.scalars import Dialect
 
@@ -28,13 +27,14 @@ def make_framework(
 ) -> Object:
     """The Framework, without status, that OpenPAI's REST server makes from a job.
 
+    Of its Pods it has only the ports: nothing else reads them from there.
+
     Args:
         framework_name: the object's name; default: made from user and job name.
         ports: the half-open range of ports to assign.
     """
     name = framework_name or job.framework_id
     gpus = sum(role.resources.gpu * role.instances for role in job.roles)
-    pod = PodMaker(job, name, ports)
     return {
         "apiVersion": API_VERSION,
         "kind": "Framework",
@@ -52,12 +52,13 @@ def make_framework(
         "spec": {
             "executionType": "Start",
             "retryPolicy": {"fancyRetryPolicy": True, "maxRetryCount": job.retry_count},
-            "taskRoles": [_task_role(job, role, pod.make(role)) for role in job.roles],
+            "taskRoles": [_task_role(job, role, ports) for role in job.roles],
         },
     }
 
 
-def _task_role(job: Job, role: Role, pod: Object) -> Object:
+def _task_role(job: Job, role: Role, ports: tuple[int, int]) -> Object:
+    annotations = {PORT_ANNOTATION: port_annotation(role.resources.ports, ports)}
     retries = 0 if job.gang else role.retry_count or 0
     return {
         "name": role.fc_name,
@@ -69,7 +70,7 @@ def _task_role(job: Job, role: Role, pod: Object) -> Object:
         "task": {
             "retryPolicy": {"fancyRetryPolicy": not job.gang, "maxRetryCount": retries},
             "podGracefulDeletionTimeoutSec": GRACEFUL_DELETION_S,
-            "pod": pod,
+            "pod": {"metadata": {"annotations": annotations}},
         },
     }
 

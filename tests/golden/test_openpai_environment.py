@@ -13,9 +13,10 @@ from pairun.host.context import HostContext
 from pairun.kube.cluster import Cluster, cluster_from_framework
 from pairun.module import StateModule
 from pairun.openpai.environment import cluster_facts
-from pairun.openpai.framework import job_from_framework, make_framework
+from pairun.openpai.framework import job_from_framework
 from pairun.playbook.content import Content, built_in_root
 from tests.conftest import SHARED
+from tests.restserver import framework_of
 
 GOLDEN = SHARED / "openpai/golden"
 pytestmark = [
@@ -69,7 +70,7 @@ def test_the_framework_we_make_agrees_with_the_fixture(framework: dict[str, Any]
     assert job is not None
     # The fixture's name was made before its user was renamed.
     name = framework["metadata"]["name"]
-    made = make_framework(job, framework_name=name, ports=(20000, 40000))
+    made = framework_of(job, name, (20000, 40000))
     assert made["metadata"]["labels"] == framework["metadata"]["labels"]
     assert made["metadata"]["annotations"] == framework["metadata"]["annotations"]
     assert made["spec"]["retryPolicy"] == framework["spec"]["retryPolicy"]

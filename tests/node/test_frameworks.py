@@ -14,11 +14,11 @@ from pairun.errors import Source
 from pairun.job.jobfile import read_job
 from pairun.job.jsyaml import JS
 from pairun.kube.statuses import task_statuses
-from pairun.openpai.framework import make_framework
 from pairun.playbook.document.reading import read_text
 from tests.node.api import Object
 from tests.node.conftest import PORTS, Node, give_folders, pod_specs
 from tests.node.framework_controller import COMPRESS_FROM, FrameworkController
+from tests.restserver import framework_of
 
 NAME = "5eed5eed"
 SECRET = "sesame-opens"
@@ -77,7 +77,7 @@ class Jobs:
         text = yaml.safe_dump(made, sort_keys=False)
         job, problems = read_job(read_text(Source("job", "job", text), JS), user="alice")
         assert job is not None, list(problems)
-        framework = make_framework(job, framework_name=NAME, ports=PORTS)
+        framework = framework_of(job, NAME, PORTS)
         framework["metadata"]["namespace"] = self.node.namespace
         for spec in pod_specs([framework]):
             spec["initContainers"][0]["image"] = self.runtime_image

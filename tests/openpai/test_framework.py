@@ -25,6 +25,7 @@ from pairun.openpai.framework import (
 )
 from pairun.openpai.platform import platform_environment
 from pairun.playbook.document.reading import node_of, read_text
+from tests.restserver import framework_of
 
 TEXT = """\
 protocolVersion: 2
@@ -69,7 +70,7 @@ def job_of(text: str = TEXT, user: str = "alice") -> Job:
 
 def test_the_framework_carries_what_the_rest_server_puts_there() -> None:
     """Names, labels, annotations and policies."""
-    made = make_framework(job_of())
+    made = framework_of(job_of())
     name = hashlib.md5(b"alice~train").hexdigest()
     metadata = made["metadata"]
     assert metadata["name"] == metadata["annotations"]["logPathInfix"] == name

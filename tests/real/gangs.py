@@ -32,8 +32,8 @@ from pairun.errors import Source
 from pairun.job.jobfile import read_job
 from pairun.job.jsyaml import JS
 from pairun.kube.ports import rendezvous_port
-from pairun.openpai.framework import make_framework
 from pairun.playbook.document.reading import read_text
+from tests.restserver import framework_of
 
 WAYS = {
     "framework, rendezvous": ("framework", "key"),
@@ -381,7 +381,7 @@ def _framework(name: str, tasks: int) -> Object:
     job, problems = read_job(read_text(Source("job", "job", text), JS))
     if job is None:
         raise RuntimeError(f"not a job: {list(problems)}")
-    return make_framework(job, framework_name=name)
+    return framework_of(job, name)
 
 
 def _task(name: str, pod: Pod, *, here: bool) -> Object:

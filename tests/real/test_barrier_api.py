@@ -25,9 +25,9 @@ import pytest
 from pairun.errors import Source
 from pairun.job.jobfile import read_job
 from pairun.job.jsyaml import JS
-from pairun.openpai.framework import make_framework
 from pairun.playbook.document.reading import read_text
 from tests.node.api import Api, ApiError
+from tests.restserver import framework_of
 
 ROOT = pathlib.Path(__file__).parents[2]
 FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/{}/frameworks"
@@ -188,7 +188,7 @@ class Pod:
         text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in JOB.items())
         job, problems = read_job(read_text(Source("job", "job", text), JS))
         assert job is not None, list(problems)
-        made = make_framework(job, framework_name=self.name)
+        made = framework_of(job, self.name)
         made["metadata"]["namespace"] = self.namespace
         return made
 

@@ -17,7 +17,6 @@ from pairun.job.model import Job
 from pairun.job.planning import secrets_of
 from pairun.job.writing import as_yaml
 from pairun.kube.labels import CONFIG_SECRET, JOB_CONFIG, KEY_SECRET, REGISTRY_SECRET
-from pairun.kube.ports import PORT_ANNOTATION
 from pairun.module import reveal
 from pairun.openpai.framework import make_framework
 from pairun.playbook.document.reading import node_of
@@ -137,11 +136,6 @@ def config_map(job: Job, options: Options, problems: Problems) -> Object:
     """
     framework = make_framework(job, framework_name=options.name)
     framework["metadata"].pop("namespace")
-    for role in framework["spec"]["taskRoles"]:
-        # Init reads only the ports of a Pod; the rest would be a duplicate.
-        annotations = role["task"]["pod"]["metadata"]["annotations"]
-        ports = {PORT_ANNOTATION: annotations[PORT_ANNOTATION]}
-        role["task"]["pod"] = {"metadata": {"annotations": ports}}
     text = json.dumps(framework, indent=1, ensure_ascii=False) + "\n"
     check_size(len(text.encode()), MAX_BYTES, "a ConfigMap", problems)
     return {

@@ -1,10 +1,11 @@
-"""The Pod of a role: OpenPAI's template, adapted to the cluster and the engine."""
+"""The Pod of a role: what OpenPAI's REST server makes, for any cluster and engine."""
 
 from __future__ import annotations
 
 import math
 import os.path
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from pairun.base.durations import parse_seconds
@@ -18,11 +19,20 @@ from pairun.engines.manifest.objectnames import MANAGED
 from pairun.engines.manifest.podsecurity import app_uid, confine, set_apparmor
 from pairun.engines.manifest.queues import mark_pod
 from pairun.engines.manifest.storages import mount_storages
-from pairun.job.model import Job, Role
-from pairun.kube.labels import INDEX_LABEL, INDEXED, JOB_CONFIG, JOB_LABEL, KEY_SECRET, ROLE_LABEL
-from pairun.kube.ports import PORT_ANNOTATION
+from pairun.job.model import DEFAULT_SHM_MB, Job, Role
+from pairun.kube.labels import (
+    CONFIG_SECRET,
+    INDEX_LABEL,
+    INDEXED,
+    JOB_CONFIG,
+    JOB_LABEL,
+    KEY_SECRET,
+    REGISTRY_SECRET,
+    ROLE_LABEL,
+)
+from pairun.kube.ports import PORT_ANNOTATION, port_annotation
 from pairun.kube.tokenvolume import CREDENTIALS, token_volume
-from pairun.openpai.podtemplate import PodMaker
+from pairun.openpai.platform import app_variables, framework_environment, init_variables
 from pairun.playbook.podfragment import APP, overlaid
 from pairun.volume.bundle import IN_THE_IMAGE, PROVIDED
 from pairun.volume.logjournal import VARIABLE as LOG_JOURNAL
@@ -34,11 +44,9 @@ MAX_VARIABLE_BYTES = 100_000
 
 _TERMINATION = "terminationMessagePolicy"
 _DEADLINE = "activeDeadlineSeconds"
-_INDEXES = (
-    "FC_TASK_INDEX",
-    "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX",
-    "PAI_TASK_INDEX",
-)
+_INDEXES = ("PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX", "PAI_TASK_INDEX")
+"""The variables with an instance's number; the init container has only the first."""
+_UNUSED = ("KUBE_APISERVER_ADDRESS", "REST_SERVER_URI")
 
 
 def pod_template(
@@ -59,29 +67,58 @@ def pod_template(
     Returns:
         The template for the engine's object. Only the init container gets the API token.
     """
-    template = PodMaker(job, options.name, image=options.image).make(role)
-    spec = template["spec"]
-    # OpenPAI's own nodes, classes and devices do not exist in other clusters.
-    for name in ("affinity", "priorityClassName"):
-        del spec[name]
-    init, app = spec["initContainers"][0], spec["containers"][0]
-    _set_up_app(role, options, app)
-    _set_environment(role, options, init, app)
-    _set_logs(options, spec)
-    _set_volumes(options, spec)
-    mount_storages(job, spec)
+    init, app = _environments(job, role, options, index, attempt or {"value": "0"})
+    shared = _shared_mounts(job, role, options)
+    rendezvous = {"name": "rendezvous", "mountPath": RENDEZVOUS, "readOnly": True}
+    of_init = [
+        *shared,
+        {"name": "job-exit-spec", "mountPath": "/usr/local/pai-config"},
+        rendezvous,
+        {"name": "api-token", "mountPath": CREDENTIALS, "readOnly": True},
+    ]
     if options.engine != "framework":
-        _identify(template, role, options, index, attempt or {"value": "0"})
-    if not options.host_network:
-        del spec["hostNetwork"]
-    spec["serviceAccountName"] = SERVICE_ACCOUNT
+        of_init.append({"name": "job", "mountPath": FOLDER, "readOnly": True})
+    spec: Object = {
+        "restartPolicy": "Never",
+        "serviceAccountName": SERVICE_ACCOUNT,
+        **({"hostNetwork": True} if options.host_network else {}),
+        "initContainers": [
+            {
+                "name": "init",
+                "imagePullPolicy": "Always",
+                "image": options.image,
+                "env": init,
+                "volumeMounts": of_init,
+                _TERMINATION: "FallbackToLogsOnError",
+            }
+        ],
+        "containers": [
+            {
+                **_app(role, options, app),
+                "volumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"}, *shared, rendezvous],
+                _TERMINATION: "FallbackToLogsOnError",
+            }
+        ],
+        "volumes": _volumes(job, role, options),
+    }
+    if role.image.node.get("auth") is not None:
+        spec["imagePullSecrets"] = [{"name": f"{options.name}-{REGISTRY_SECRET}"}]
     spec["automountServiceAccountToken"] = False
-    for container in (init, app):
-        container[_TERMINATION] = "FallbackToLogsOnError"
-        container["env"] = [_as_kubernetes_reads(v) for v in container["env"]]
+    labels = {
+        "userName": job.user,
+        "virtualCluster": job.virtual_cluster,
+        "type": "kube-launcher-task",
+    }
+    if options.engine != "framework":
+        labels = {} if index is None else {INDEX_LABEL: str(index)}
+    ports = port_annotation(role.resources.ports)
+    template = {
+        "metadata": {"labels": labels, "annotations": {PORT_ANNOTATION: ports}},
+        "spec": spec,
+    }
+    mount_storages(job, spec)
     _apply_settings(template, role, options)
     spec = template["spec"]
-    init, app = spec["initContainers"][0], spec["containers"][0]
     if options.image_volume:
         _mount_image(options, spec)
     place_with_hived(template, job, role, options)
@@ -97,82 +134,116 @@ def pod_template(
     return template
 
 
-def _set_up_app(role: Role, options: Options, app: Object) -> None:
-    asked, limits = role.resources, app["resources"]["limits"]
-    del limits["github.com/fuse"], limits["nvidia.com/gpu"]
-    if asked.gpu:
-        limits[options.gpu_resource] = asked.gpu
-    # Quantities are strings. Omit zero: it would be a limit, too.
-    app["resources"]["limits"] = {k: str(v) for k, v in limits.items() if v not in (0, "0Mi")}
-    security = app["securityContext"]
-    if options.engine != "framework" or options.confined:
-        # The Pod Security Standards would refuse what OpenPAI adds.
-        security.pop("capabilities")
-        if asked.infiniband:
-            security["capabilities"] = {"add": ["IPC_LOCK"]}
-    if not security:
-        del app["securityContext"]
+def _app(role: Role, options: Options, env: list[Object]) -> Object:
+    """The user's container, without mounts."""
+    asked, uri = role.resources, role.image.node.get("uri")
+    limits = {
+        "cpu": asked.cpu,
+        "memory": f"{asked.memory_mb}Mi",
+        "rdma/hca": int(asked.infiniband),
+        options.gpu_resource: asked.gpu,
+    }
+    # The Pod Security Standards would refuse what OpenPAI adds.
+    capabilities: Object = {"add": ["IPC_LOCK"]} if asked.infiniband else {}
+    if options.engine == "framework" and not options.confined:
+        capabilities = {"add": ["SYS_ADMIN", "IPC_LOCK", "DAC_READ_SEARCH"], "drop": ["MKNOD"]}
+    return {
+        "name": "app",
+        "imagePullPolicy": "Always",
+        "image": uri.value if uri else "",
+        "command": ["/usr/local/pai/runtime"],
+        "env": env,
+        # Quantities are strings. Omit zero: it would be a limit, too.
+        "resources": {"limits": {k: str(v) for k, v in limits.items() if v not in (0, "0Mi")}},
+        **({"securityContext": {"capabilities": capabilities}} if capabilities else {}),
+        "terminationMessagePath": "/tmp/pai-termination-log",
+    }
 
 
-def _set_environment(role: Role, options: Options, init: Object, app: Object) -> None:
-    grace = f"{options.grace_s[role.name]:.3f}".rstrip("0").rstrip(".")
-    init["env"] = [
-        v
-        for v in init["env"]
-        if v["name"] not in ("KUBE_APISERVER_ADDRESS", "REST_SERVER_URI") and not _is_too_long(v)
-    ]
-    if (uid := app_uid(role, options)) is not None:
-        init["env"].append({"name": "PAIRUN_APP_UID", "value": str(uid)})
+def _environments(
+    job: Job, role: Role, options: Options, index: int | None, attempt: Object
+) -> tuple[list[Object], list[Object]]:
+    """The variables of the init container, and those of the user's.
+
+    FrameworkController sets variables that tell a Pod who it is; for other engines they are here.
+    """
+    of_role = init_variables(job, role)
+    if len(of_role["USER_CMD"].encode()) > MAX_VARIABLE_BYTES:
+        del of_role["USER_CMD"]  # Init then renders the command itself.
+    init = _values({name: value for name, value in of_role.items() if name not in _UNUSED})
+    shared = _values({**framework_environment(job), "PAI_CURRENT_TASK_ROLE_NAME": role.name})
     address = _field("PAIRUN_HOST_IP", "status.podIP")
     # So that `pairun report NAME` needs only the logs.
-    on_log = {"name": LOG_JOURNAL, "value": "true"}
-    init["env"] += [address, on_log]
-    app["env"] += [address, on_log, {"name": GRACE, "value": grace}]
+    both = [address, *_values({LOG_JOURNAL: "true"})]
+    uid = app_uid(role, options)
+    of_init = [*_values({} if uid is None else {"PAIRUN_APP_UID": str(uid)}), *both]
+    of_app = [*both, *_values({GRACE: f"{options.grace_s[role.name]:.3f}".rstrip("0").rstrip(".")})]
     if options.engine in ("job", "jobset"):
         # Their controllers count an evicted command that exits with 0 as a success.
-        app["env"].append({"name": ON_STOP, "value": INTERRUPTED})
-
-
-def _is_too_long(variable: Object) -> bool:
-    """Whether a variable is too long for Linux; init then renders such a command itself."""
-    return variable["name"] == "USER_CMD" and len(variable["value"].encode()) > MAX_VARIABLE_BYTES
-
-
-def _set_logs(options: Options, spec: Object) -> None:
-    on_node = options.engine == "framework" and not options.confined
-    folder = options.log_host_path or (OPENPAI_LOGS if on_node else None)
-    for volume in spec["volumes"]:
-        if volume["name"] == "host-log":
-            if folder:
-                volume["hostPath"] = {"path": folder, "type": "DirectoryOrCreate"}
-            else:
-                volume["name"] = "logs"
-                volume["emptyDir"] = {}
-                del volume["hostPath"]
-    for container in (*spec["initContainers"], *spec["containers"]):
-        for mount in container["volumeMounts"]:
-            if mount["name"] == "host-log" and not folder:
-                mount["name"] = "logs"
-                del mount["subPath"]
-
-
-def _set_volumes(options: Options, spec: Object) -> None:
-    init, app = spec["initContainers"][0], spec["containers"][0]
-    for volume in spec["volumes"]:
-        if volume["name"] == "job-exit-spec":
-            volume["configMap"]["optional"] = True
-    rendezvous = {"name": "rendezvous", "mountPath": RENDEZVOUS, "readOnly": True}
-    secret = {"secretName": f"{options.name}-{KEY_SECRET}"}
-    spec["volumes"] += [{"name": "rendezvous", "secret": secret}, token_volume("api-token")]
-    init["volumeMounts"] += [
-        rendezvous,
-        {"name": "api-token", "mountPath": CREDENTIALS, "readOnly": True},
+        of_app += _values({ON_STOP: INTERRUPTED})
+    app = _values(app_variables(role))
+    if options.engine == "framework":
+        number = [_field(name, "metadata.annotations['FC_TASK_INDEX']") for name in _INDEXES]
+        return [*init, *shared, *number[:1], *of_init], [*app, *shared, *number, *of_app]
+    where = f"metadata.annotations['{INDEXED}']"
+    own, *number = (
+        _field(name, where) if index is None else {"name": name, "value": str(index)}
+        for name in ("FC_TASK_INDEX", *_INDEXES)
+    )
+    identity = [
+        _field("FC_FRAMEWORK_NAMESPACE", "metadata.namespace"),
+        *_values({"FC_FRAMEWORK_NAME": options.name, "FC_TASKROLE_NAME": role.fc_name}),
+        own,
+        _field("FC_POD_UID", "metadata.uid"),
+        _field("FC_POD_NAME", "metadata.name"),
+        {"name": "FC_FRAMEWORK_ATTEMPT_ID", **attempt},
     ]
-    app["volumeMounts"].append(rendezvous)
+    barrier = {"PAIRUN_BARRIER": "pods", "PAIRUN_FRAMEWORK_FILE": f"{FOLDER}/{FILE}"}
+    return (
+        [*identity, *init, *shared, *of_init, *number[:1], *_values(barrier)],
+        [*identity, *app, *shared, *of_app, *number],
+    )
+
+
+def _log_folder(options: Options) -> str | None:
+    """The node's folder for logs, or None."""
+    on_node = options.engine == "framework" and not options.confined
+    return options.log_host_path or (OPENPAI_LOGS if on_node else None)
+
+
+def _shared_mounts(job: Job, role: Role, options: Options) -> list[Object]:
+    logs: Object = {"name": "logs"}
+    if _log_folder(options):
+        logs = {"name": "host-log", "subPath": f"{job.user}/{options.name}/{role.fc_name}"}
+    mounts = [
+        {"name": "pai-vol", "mountPath": "/usr/local/pai"},
+        {**logs, "mountPath": "/usr/local/pai/logs"},
+    ]
+    if job.secrets is not None:
+        mounts.append({"name": "job-secrets", "mountPath": "/usr/local/pai/secrets"})
+    return mounts
+
+
+def _volumes(job: Job, role: Role, options: Options) -> list[Object]:
+    size = f"{role.resources.shm_mb or DEFAULT_SHM_MB}Mi"
+    logs: Object = {"name": "logs", "emptyDir": {}}
+    if folder := _log_folder(options):
+        logs = {"name": "host-log", "hostPath": {"path": folder, "type": "DirectoryOrCreate"}}
+    exit_spec = {"name": "runtime-exit-spec-configuration", "optional": True}
+    volumes: list[Object] = [
+        {"name": "dshm", "emptyDir": {"medium": "Memory", "sizeLimit": size}},
+        {"name": "pai-vol", "emptyDir": {}},
+        logs,
+        {"name": "job-exit-spec", "configMap": exit_spec},
+    ]
+    if job.secrets is not None:
+        secret = {"secretName": f"{options.name}-{CONFIG_SECRET}"}
+        volumes.append({"name": "job-secrets", "secret": secret})
+    key = {"secretName": f"{options.name}-{KEY_SECRET}"}
+    volumes += [{"name": "rendezvous", "secret": key}, token_volume("api-token")]
     if options.engine != "framework":
-        config = {"name": f"{options.name}-{JOB_CONFIG}"}
-        spec["volumes"].append({"name": "job", "configMap": config})
-        init["volumeMounts"].append({"name": "job", "mountPath": FOLDER, "readOnly": True})
+        volumes.append({"name": "job", "configMap": {"name": f"{options.name}-{JOB_CONFIG}"}})
+    return volumes
 
 
 def _mount_image(options: Options, spec: Object) -> None:
@@ -188,51 +259,19 @@ def _mount_image(options: Options, spec: Object) -> None:
     init["env"].append({"name": PROVIDED, "value": IN_THE_IMAGE})
 
 
-def _identify(
-    template: Object, role: Role, options: Options, index: int | None, attempt: Object
-) -> None:
-    """Tell a Pod who it is, with the variables that FrameworkController sets."""
-    meta = template["metadata"]
-    annotations = meta["annotations"]
-    meta["labels"] = {} if index is None else {INDEX_LABEL: str(index)}
-    meta["annotations"] = {PORT_ANNOTATION: annotations[PORT_ANNOTATION]}
-    number = (
-        {"valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEXED}']"}}}
-        if index is None
-        else {"value": str(index)}
-    )
-    identity = [
-        _field("FC_FRAMEWORK_NAMESPACE", "metadata.namespace"),
-        {"name": "FC_FRAMEWORK_NAME", "value": options.name},
-        {"name": "FC_TASKROLE_NAME", "value": role.fc_name},
-        {"name": "FC_TASK_INDEX", **number},
-        _field("FC_POD_UID", "metadata.uid"),
-        _field("FC_POD_NAME", "metadata.name"),
-        {"name": "FC_FRAMEWORK_ATTEMPT_ID", **attempt},
-    ]
-    init, app = template["spec"]["initContainers"][0], template["spec"]["containers"][0]
-    for container in (init, app):
-        others = [v for v in container["env"] if v["name"] not in _INDEXES]
-        indexes = [v["name"] for v in container["env"] if v["name"] in _INDEXES]
-        container["env"] = [*identity, *others, *({"name": n, **number} for n in indexes)]
-    init["env"] += [
-        {"name": "PAIRUN_BARRIER", "value": "pods"},
-        {"name": "PAIRUN_FRAMEWORK_FILE", "value": f"{FOLDER}/{FILE}"},
+def _values(environment: Mapping[str, str]) -> list[Object]:
+    """Variables, with their values protected from Kubernetes, which replaces ``$(NAME)`` and ``$$``.
+
+    A missing value becomes empty: old API servers treat an empty text in a JobSet as none.
+    """
+    return [
+        {"name": name, **({"value": re.sub(r"\$(?=[$(])", "$$", value)} if value else {})}
+        for name, value in environment.items()
     ]
 
 
 def _field(name: str, path: str) -> dict[str, Any]:
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
-
-
-def _as_kubernetes_reads(variable: dict[str, Any]) -> dict[str, Any]:
-    """Protect a variable's value from Kubernetes, which replaces ``$(NAME)`` and ``$$``.
-
-    A missing value becomes empty: old API servers treat an empty text in a JobSet as none.
-    """
-    if not variable.get("value"):
-        return {k: v for k, v in variable.items() if k != "value"}
-    return {**variable, "value": re.sub(r"\$(?=[$(])", "$$", variable["value"])}
 
 
 # --- settings of Pods -----------------------------------------------------------------------------

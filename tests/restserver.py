@@ -1,4 +1,4 @@
-"""The Pod template of a role, as OpenPAI's REST server writes it to the Framework."""
+"""What OpenPAI's REST server creates in a cluster: the Framework of a job, with its Pod templates."""
 
 from __future__ import annotations
 
@@ -8,9 +8,21 @@ from typing import Any, NamedTuple
 from pairun.job.model import DEFAULT_SHM_MB, Job, Role
 from pairun.kube.labels import CONFIG_SECRET, REGISTRY_SECRET
 from pairun.kube.ports import DEFAULT_RANGE, PORT_ANNOTATION, port_annotation
+from pairun.openpai.framework import make_framework
 from pairun.openpai.platform import app_variables, framework_environment, init_variables
 
 Object = dict[str, Any]
+
+
+def framework_of(
+    job: Job, name: str | None = None, ports: tuple[int, int] = DEFAULT_RANGE
+) -> Object:
+    """The Framework of a job, without status."""
+    made = make_framework(job, framework_name=name, ports=ports)
+    pods = PodMaker(job, made["metadata"]["name"], ports)
+    for role, task in zip(job.roles, made["spec"]["taskRoles"], strict=True):
+        task["task"]["pod"] = pods.make(role)
+    return made
 
 
 class PodMaker(NamedTuple):
