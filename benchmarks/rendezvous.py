@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from benchmarks.measure import TIMES, Row, in_turns
 from pairun.module import Peer
 from pairun.rendezvous.gathering import gather
+from pairun.rendezvous.locating import Leader
 from pairun.rendezvous.roster import JobKey
 from pairun.rendezvous.server import Server
 from pairun.volume.door import Door
@@ -52,7 +53,7 @@ def _member(index: int, total: int, address: tuple[str, int], result: int) -> No
         {"worker": total},
         JOB,
         key=KEY,
-        locate=lambda _: address,
+        locate=lambda _: Leader(address),
         deadline_s=deadline,
         log=lambda _: None,
     )

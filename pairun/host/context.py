@@ -209,7 +209,7 @@ class HostContext(Context):
         return mounts.free_bytes(path, self._bounded(timeout_s))
 
     def gather(self, roles: Mapping[str, int], log: Callable[[str], None]) -> Gathering | None:
-        # Sockets, digests and a thread: only the barrier needs them.
+        # Sockets, digests and a process: only the barrier needs them.
         from pairun.rendezvous.background import begin
 
         return begin(roles, self.env, self.pai_dir, log)

@@ -6,12 +6,14 @@ Nothing else ends a name lookup, or a system call that waits for a dead file ser
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import pickle
+import select
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from pairun.base.signals import fork_program
@@ -41,6 +43,17 @@ class Channel:
         pickle.dump(item, self._out)
         self._out.flush()
 
+    def has_item(self, limit_s: float) -> bool:
+        """Whether an item, or the end of the other process, arrives within ``limit_s``."""
+        self._socket.setblocking(False)
+        is_read = bool(self._in.peek(1))
+        self._socket.setblocking(True)
+        if is_read:
+            return True
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(limit_s * 1000))
+
     def receive(self, limit_s: float | None = None) -> Any:
         """Wait for the next item.
 
@@ -64,14 +77,21 @@ class Channel:
 class Child:
     """A forked process; the program can exchange items with it.
 
+    A program that forks such processes has no threads: one of them may hold a lock at the fork, of
+    OpenSSL for example, and nothing in the child would release it.
+
     Args:
         work: runs in the process, with its end of the channel.
+        keeps: the program's descriptors that stay open in it: others wait for the end of its pipes
+            and locks. None for all of them.
 
     Raises:
         OSError: no process can be forked.
     """
 
-    def __init__(self, work: Callable[[Channel], None]) -> None:
+    def __init__(
+        self, work: Callable[[Channel], None], keeps: Collection[int] | None = None
+    ) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
@@ -86,6 +106,8 @@ class Child:
                     null = os.open(os.devnull, os.O_RDWR)
                     for fd in range(3):
                         os.dup2(null, fd)
+                    if keeps is not None:
+                        _close_others({0, 1, 2, theirs.fileno(), *keeps})
                     work(Channel(theirs))
                 finally:
                     os._exit(0)
@@ -100,6 +122,27 @@ class Child:
                     break
                 time.sleep(_REAP_S)
         self.channel.close()
+
+
+def _close_others(kept: Collection[int]) -> None:
+    # No object of the program may close a descriptor that this process opens.
+    gc.freeze()
+    for number in map(int, os.listdir("/proc/self/fd")):
+        if number not in kept:
+            with contextlib.suppress(OSError):
+                os.close(number)
+
+
+def answering(act: Callable[[], Any]) -> Callable[[Channel], None]:
+    """The work of a child that calls a function: sends its result, or None, and its error, or None."""
+
+    def work(channel: Channel) -> None:
+        try:
+            channel.send((act(), None))
+        except Exception as e:  # noqa: BLE001 - for the program
+            channel.send((None, e))
+
+    return work
 
 
 def in_child(act: Callable[[], Any], what: str, limit_s: float) -> Any:
@@ -118,14 +161,7 @@ def in_child(act: Callable[[], Any], what: str, limit_s: float) -> Any:
         TimedOut: the child was killed after ``limit_s``.
         Transient: the child was killed by something else.
     """
-
-    def work(channel: Channel) -> None:
-        try:
-            channel.send((act(), None))
-        except Exception as e:  # noqa: BLE001 - for the caller
-            channel.send((None, e))
-
-    child = Child(work)
+    child = Child(answering(act))
     try:
         result, error = child.channel.receive(limit_s)
     except TimeoutError:

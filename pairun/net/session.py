@@ -6,9 +6,6 @@ byte now and then.
 
 from __future__ import annotations
 
-import contextlib
-import gc
-import os
 import re
 import ssl
 import time
@@ -116,7 +113,7 @@ class Session:
         if not left_s:
             raise timed_out(self.where, deadline.limit_s)
         try:
-            self._child = self._child or Child(self._serve)
+            self._child = self._child or Child(self._serve, ())
             self._child.channel.send(_Question(method, url, sent, data, left_s))
         except OSError as e:
             raise failure_of(e, self.where, left_s) from None
@@ -172,13 +169,6 @@ class Session:
 
     def _serve(self, channel: Channel) -> None:
         """Answer questions until the program ends this process."""
-        # Nothing that belongs to the program may close a descriptor of this process.
-        gc.freeze()
-        # Others wait for the end of the program's pipes and locks.
-        for name in os.listdir("/proc/self/fd"):
-            if int(name) not in (0, 1, 2, channel.fileno()):
-                with contextlib.suppress(OSError):
-                    os.close(int(name))
         adapter = _Adapter(self._tls, self._proxy)
         connection: Any = None
         while True:

@@ -1,27 +1,27 @@
-"""Gathers in a thread, configured from a Pod's environment."""
+"""Gathers in a process of its own, configured from a Pod's environment."""
 
 from __future__ import annotations
 
 import os
 import socket
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 from pairun.errors import PairunError
 from pairun.module import Failure, Gathering, Peer
 from pairun.net.apiserver import ApiServer
-from pairun.net.boundedcall import lookup
+from pairun.net.boundedcall import Channel, Child, lookup
 from pairun.rendezvous.gathering import gather
-from pairun.rendezvous.locating import LeaderEnded, LeaderPod, NotAllowed
+from pairun.rendezvous.locating import Leader, LeaderEnded, LeaderPod, NotAllowed
 from pairun.rendezvous.loop import close_quietly
 from pairun.rendezvous.otherpods import OtherPods, pod_query
 from pairun.rendezvous.peers import job_key, read_key
-from pairun.rendezvous.roster import Address, Gang, JobKey
+from pairun.rendezvous.roster import Gang, JobKey
 
 _DAY_S = 86400.0
 _LEAVE_S = 1.0
 _LOOKUP_S = 10.0
+_ITEM_S = 30.0
 _REQUIRED_VARIABLES = (
     "FC_FRAMEWORK_NAMESPACE",
     "FC_FRAMEWORK_NAME",
@@ -60,9 +60,9 @@ def begin(
         )
         gang.rank(own.role, own.index)
         leader = _leader(api, env, gang)
+        return _Background(own, roles, job_key(env), read_key(pai_dir), leader, log)
     except (Failure, OSError, ValueError, KeyError):
         return None
-    return _Background(own, roles, job_key(env), read_key(pai_dir), leader, log)
 
 
 def _leader(api: ApiServer, env: Mapping[str, str], gang: Gang) -> LeaderPod:
@@ -94,7 +94,7 @@ def _own_address(host: str) -> str:
 
 
 class _Background:
-    """A gathering in a thread; see `pairun.module.Gathering`."""
+    """A gathering in a process of its own; see `pairun.module.Gathering`."""
 
     def __init__(
         self,
@@ -109,67 +109,88 @@ class _Background:
         self.complete = False
         self.connected = False
         self.leads = Gang.of(roles).rank(own.role, own.index) == 0
+        self.leader_runs = False
+        self.ports: tuple[int, int] | None = None
         self.over = ""
-        self._leader = leader
-        self._leave_fd, self._leave = os.pipe()
-        self._condition = threading.Condition()
-        self._changed = False
-        self._arguments = (own, roles, job, key, log)
-        self._thread = threading.Thread(target=self._run, name="gathering", daemon=True)
-        self._thread.start()
-
-    @property
-    def leader_runs(self) -> bool:
-        """Whether the leader's init containers had succeeded when it was found."""
-        return self._leader.runs
-
-    @property
-    def ports(self) -> tuple[int, int] | None:
-        """The range of the job's ports; None if the leader's Pod has none."""
-        return self._leader.range
+        self._log = log
+        leave_fd, self._leave = os.pipe()
+        self._child = Child(
+            lambda channel: _gather(channel, own, roles, job, key, leader, leave_fd), [leave_fd]
+        )
+        os.close(leave_fd)
 
     def wait(self, seconds: float) -> None:
         """Wait until the attributes change."""
-        end = time.monotonic() + seconds
-        with self._condition:
-            while not self._changed and (left := end - time.monotonic()) > 0:
-                self._condition.wait(left)
-            self._changed = False
+        end, changed = time.monotonic() + seconds, False
+        while self._child.channel.has_item(0 if changed else max(0.0, end - time.monotonic())):
+            changed |= self._take()
+            if self._has_ended():
+                return self._end()
+        return None
 
     def close(self) -> None:
         """Leave; the leader continues to count this member."""
+        if self._has_ended():
+            return
+        end = time.monotonic() + _LEAVE_S
+        os.write(self._leave, b".")
+        while self._child.channel.has_item(max(0.0, end - time.monotonic())):
+            self._take()
+            if self._has_ended():
+                break
+        self._end()
+
+    def _has_ended(self) -> bool:
+        return self.complete or bool(self.over)
+
+    def _end(self) -> None:
+        self._child.end()
         close_quietly(self._leave)
-        self._thread.join(_LEAVE_S)
 
-    def _run(self) -> None:
-        own, roles, job, key, log = self._arguments
+    def _take(self) -> bool:
+        """Take an item of the process; returns whether an attribute has changed."""
         try:
-            roster = gather(
-                own, roles, job, key=key, locate=self._locate,
-                deadline_s=time.monotonic() + _DAY_S, log=log, on_turn=self._set_connected,
-                leave_fd=self._leave_fd,
-            )  # fmt: skip
-            self._set(peers=roster.members if roster else None, complete=True)
-        except (NotAllowed, LeaderEnded) as e:
-            self._set(over=str(e))
-        except (PairunError, Failure) as e:
-            self._set(over=e.message if isinstance(e, Failure) else e.problems[0].message)
-        except Exception as e:  # noqa: BLE001 - the barrier continues without a gathering
-            self._set(over=f"{type(e).__name__}: {e}")
+            item = self._child.channel.receive(_ITEM_S)
+        except (EOFError, OSError):
+            item = {"over": "the process that gathers them was killed"}
+        if isinstance(item, str):
+            self._log(item)
+            return False
+        for name, value in item.items():
+            setattr(self, name, value)
+        return True
 
-    def _locate(self, timeout_s: float) -> Address | None:
-        address = self._leader(timeout_s)
-        if self._leader.runs:
-            self._set()
-        return address
 
-    def _set_connected(self, connected: bool) -> None:
-        if connected != self.connected:
-            self._set(connected=connected)
+def _gather(
+    channel: Channel,
+    own: Peer,
+    roles: Mapping[str, int],
+    job: JobKey,
+    key: bytes | None,
+    leader: LeaderPod,
+    leave_fd: int,
+) -> None:
+    """Gather, and send lines for people, and the attributes of the gathering that change."""
+    connected = False
 
-    def _set(self, **attributes: object) -> None:
-        with self._condition:
-            for name, value in attributes.items():
-                setattr(self, name, value)
-            self._changed = True
-            self._condition.notify_all()
+    def on_turn(is_connected: bool) -> None:
+        nonlocal connected
+        if is_connected != connected:
+            connected = is_connected
+            channel.send({"connected": connected})
+
+    def on_leader(found: Leader) -> None:
+        channel.send({"leader_runs": found.runs, "ports": found.ports})
+
+    try:
+        roster = gather(
+            own, roles, job, key=key, locate=leader, deadline_s=time.monotonic() + _DAY_S,
+            log=channel.send, on_turn=on_turn, on_leader=on_leader, leave_fd=leave_fd,
+        )  # fmt: skip
+        channel.send({"peers": roster.members if roster else None, "complete": True})
+    except (NotAllowed, LeaderEnded) as e:
+        channel.send({"over": str(e)})
+    except (PairunError, Failure) as e:
+        channel.send({"over": e.message if isinstance(e, Failure) else e.problems[0].message})
+    except Exception as e:  # noqa: BLE001 - the barrier continues without a gathering
+        channel.send({"over": f"{type(e).__name__}: {e}"})

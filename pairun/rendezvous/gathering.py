@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from pairun.module import Peer
+from pairun.net.boundedcall import Child, answering
 from pairun.rendezvous.joining import Joiner
 from pairun.rendezvous.leading import fan_of
-from pairun.rendezvous.loop import Loop, close_quietly
+from pairun.rendezvous.locating import Leader
+from pairun.rendezvous.loop import Loop
 from pairun.rendezvous.refusals import LeaderRefusal, NotInTime, PortTaken
 from pairun.rendezvous.roster import Address, Gang, JobKey, Roster
 from pairun.rendezvous.wire import BadPeer
 
 _TURN_S = 60.0
 _SEEK_S = 120.0
+_ANSWER_S = 10.0
 
 
 class Locate(Protocol):
     """Finds the leader."""
 
-    def __call__(self, timeout_s: float) -> Address | None:
+    def __call__(self, timeout_s: float) -> Leader | None:
         """Wait for the leader's address; None after the timeout. Exceptions end the gathering."""
 
 
@@ -39,6 +41,7 @@ def gather(
     log: Callable[[str], None],
     port: int = 0,
     on_turn: Callable[[bool], None] = lambda _: None,
+    on_leader: Callable[[Leader], None] = lambda _: None,
     leave_fd: int | None = None,
 ) -> Roster | None:
     """Join the job's leader and wait for all members; rank 0 joins its own server.
@@ -49,13 +52,14 @@ def gather(
             the first role is the leader.
         job: the attempt to gather.
         key: the job's key, or None if it has none.
-        locate: finds the leader; called in a separate thread.
+        locate: finds the leader; called in a child process.
         deadline_s: time at which it gives up, on the monotonic clock.
         log: takes lines for people.
         port: the port for other members in a large gang; if it is in use, any free one.
         on_turn: called after every event; its argument is whether the leader or a parent accepted
             us.
-        leave_fd: when this is readable or at its end, this member leaves, and stays counted.
+        on_leader: called with the leader each time it is found.
+        leave_fd: when a byte arrives, this member leaves, and stays counted; at its end, it goes.
 
     Returns:
         The roster; None if this member left. Without a key: None, once the leader reports all
@@ -67,7 +71,21 @@ def gather(
     """
     gang = Gang.of(members_by_role)
     loop = Loop(key, log)
-    search = _Search(locate, deadline_s)
+    is_alone = False
+
+    def found(leader: Leader | None) -> None:
+        if leader is not None:
+            on_leader(leader)
+        joiner.located(leader and leader.address, time.monotonic())
+
+    def leave() -> None:
+        nonlocal is_alone
+        assert leave_fd is not None
+        is_alone = True
+        if os.read(leave_fd, 1):
+            joiner.leave()
+
+    search = _Search(locate, deadline_s, loop, found)
     try:
         at = None
         if key is not None and gang.total > fan_of(gang.total):
@@ -76,11 +94,10 @@ def gather(
             gang, gang.row(own), job, loop, search.begin, keyed=key is not None, at=at, log=log
         )
         loop.machine = joiner
-        loop.watch(search.fd, lambda: joiner.located(search.result(), time.monotonic()))
         if leave_fd is not None:
-            loop.watch(leave_fd, joiner.leave)
+            loop.watch(leave_fd, leave)
         search.begin()
-        while not joiner.is_finished(now := time.monotonic()):
+        while not joiner.is_finished(now := time.monotonic()) and not is_alone:
             if now >= deadline_s and joiner.rows is None:
                 raise _not_in_time(gang, joiner)
             wait_s = _TURN_S if joiner.rows is not None else deadline_s - now
@@ -117,37 +134,36 @@ def _not_in_time(gang: Gang, joiner: Joiner) -> NotInTime:
 
 
 class _Search:
-    """Calls `locate` in a thread, because the loop must not wait for it."""
+    """Calls `locate` in a child process, because the loop must not wait for it."""
 
-    def __init__(self, locate: Locate, deadline_s: float) -> None:
-        self._locate = locate
-        self._deadline_s = deadline_s
-        self._result: Address | BaseException | None = None
-        self._closed = threading.Lock()
-        self.fd, self._done = os.pipe()
+    def __init__(
+        self, locate: Locate, deadline_s: float, loop: Loop, found: Callable[[Leader | None], None]
+    ) -> None:
+        self._locate, self._deadline_s = locate, deadline_s
+        self._loop, self._found = loop, found
+        self._child: Child | None = None
 
     def begin(self) -> None:
-        threading.Thread(target=self._run, name="locate", daemon=True).start()
+        """Search, unless a search runs."""
+        if self._child is None:
+            limit_s = min(_SEEK_S, max(0.0, self._deadline_s - time.monotonic()))
+            self._child = Child(answering(lambda: self._locate(limit_s)), ())
+            self._loop.watch(self._child.channel.fileno(), self._take)
 
-    def _run(self) -> None:
-        left_s = max(0.0, self._deadline_s - time.monotonic())
+    def _take(self) -> None:
+        assert self._child is not None
+        self._loop.unwatch(self._child.channel.fileno())
         try:
-            result: Address | BaseException | None = self._locate(min(_SEEK_S, left_s))
-        except BaseException as e:  # noqa: BLE001 - `result` raises it
-            result = e
-        with self._closed:
-            if self._done >= 0:
-                self._result = result
-                os.write(self._done, b".")
-
-    def result(self) -> Address | None:
-        os.read(self.fd, 1)
-        if isinstance(self._result, BaseException):
-            raise self._result
-        return self._result
+            leader, error = self._child.channel.receive(_ANSWER_S)
+        except (EOFError, OSError):
+            leader = error = None  # it was killed
+        self.close()
+        if error is not None:
+            raise error
+        self._found(leader)
 
     def close(self) -> None:
-        with self._closed:
-            close_quietly(self._done)
-            close_quietly(self.fd)
-            self._done = -1
+        """End the search."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.end()

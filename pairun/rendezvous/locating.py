@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from pairun.base.foreignjson import parse_record
 from pairun.kube.paths import object_path
@@ -32,8 +32,19 @@ class NotAllowed(Exception):
 class LeaderEnded(Exception):
     """The leader's Pod has ended, and no other Pod will replace it."""
 
-    def __init__(self) -> None:
-        super().__init__("the job's leader has ended")
+
+class Leader(NamedTuple):
+    """The leader.
+
+    Attributes:
+        address: where it listens.
+        runs: whether its init containers had succeeded when it was found.
+        ports: the half-open range of its other ports; None if it has none.
+    """
+
+    address: Address
+    runs: bool = False
+    ports: tuple[int, int] | None = None
 
 
 class LeaderPod:
@@ -45,11 +56,6 @@ class LeaderPod:
         name: the leader's Pod, if its name follows from the job's.
         labels: otherwise, a selector for that one Pod.
         has_ended: whether the leader has ended for good; called if its Pod does not exist.
-
-    Attributes:
-        runs: whether its init containers had succeeded when it was found.
-        range: the half-open range of the leader's other ports; None until the Pod is found, or if
-            it has none.
     """
 
     def __init__(
@@ -67,10 +73,8 @@ class LeaderPod:
         self._labels = labels
         self._has_ended = has_ended
         self._may_watch = True
-        self.runs = False
-        self.range: tuple[int, int] | None = None
 
-    def __call__(self, timeout_s: float) -> Address | None:
+    def __call__(self, timeout_s: float) -> Leader | None:
         """Wait for the leader's address; None after the timeout.
 
         Raises:
@@ -84,12 +88,12 @@ class LeaderPod:
             try:
                 data = self._read(end - time.monotonic())
                 pod, version = self._pod(parse_record(data or b"{}") or {})
-                if address := self._address(pod):
-                    return address
+                if leader := self._leader(pod):
+                    return leader
                 if self._is_over(pod, exists=data is not None):
-                    raise LeaderEnded
-                if address := self._watch(version, min(_WATCH_S, end - time.monotonic())):
-                    return address
+                    raise LeaderEnded("the job's leader has ended")
+                if leader := self._watch(version, min(_WATCH_S, end - time.monotonic())):
+                    return leader
             except (Transient, TimedOut) as e:
                 retry_after = e.retry_after_s or 0.0  # may be temporary; the caller reports it
             wait_s = max(retry_after, pause_s * random.uniform(0.5, 1.0))  # noqa: S311
@@ -115,7 +119,7 @@ class LeaderPod:
         items = [answer] if self._name else answer.get("items")
         pods = items if isinstance(items, list) else []
         # A retried instance has an older Pod besides the new one.
-        pod = next(filter(self._address, pods), pods[0] if pods else None)
+        pod = next(filter(self._leader, pods), pods[0] if pods else None)
         return pod, version if isinstance(version, str) else ""
 
     def _is_over(self, pod: Any, *, exists: bool) -> bool:
@@ -124,7 +128,7 @@ class LeaderPod:
             return True
         return not exists and self._has_ended()
 
-    def _watch(self, version: str, wait_s: float) -> Address | None:
+    def _watch(self, version: str, wait_s: float) -> Leader | None:
         """Wait until the Pod has an address; an empty version starts with the current Pods."""
         if not self._may_watch or wait_s < _LEAST_WATCH_S:
             return None
@@ -138,22 +142,21 @@ class LeaderPod:
             path = object_path("v1", "pods", self._namespace)
             for event in self._api.watch(path, query=query, timeout_s=wait_s):
                 if _part(event).get("type") in ("ADDED", "MODIFIED"):
-                    if address := self._address(event.get("object")):
-                        return address
+                    if leader := self._leader(event.get("object")):
+                        return leader
                 elif _part(event).get("type") == "ERROR":
                     return None
         except Refused:
             self._may_watch = False
         return None
 
-    def _address(self, pod: Any) -> Address | None:
+    def _leader(self, pod: Any) -> Leader | None:
         metadata, status = _part(pod, "metadata"), _part(pod, "status")
         uid, ip = metadata.get("uid"), status.get("podIP")
         has_ended = bool(metadata.get("deletionTimestamp")) or status.get("phase") in _ENDED
         if isinstance(uid, str) and isinstance(ip, str) and uid and ip and not has_ended:
-            self.runs = init_succeeded(pod)
-            self.range = _range(_part(metadata, "annotations").get(PORT_ANNOTATION))
-            return ip, rendezvous_port(uid)
+            ports = _range(_part(metadata, "annotations").get(PORT_ANNOTATION))
+            return Leader((ip, rendezvous_port(uid)), init_succeeded(pod), ports)
         return None
 
 

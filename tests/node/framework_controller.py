@@ -262,7 +262,10 @@ class FrameworkController:
         elif pod["gone"]:
             done = _completion(POD_DELETED, "Pod was deleted by others")
         else:
-            task["state"] = "AttemptRunning" if phase == "Running" else "AttemptPreparing"
+            task["state"] = "AttemptPreparing"
+            if phase == "Running":
+                task["state"] = "AttemptRunning"
+                attempt["runTime"] = attempt.get("runTime") or _now()
             return
         self._delete(pod)
         policy = role["task"].get("retryPolicy") or {}
@@ -373,8 +376,8 @@ def _task(pod: str, index: int) -> Object:
 
 def _task_attempt(pod: str, number: int) -> Object:
     return {
-        "id": number, "startTime": None, "completionTime": None, "instanceUID": None,
-        "podName": pod, "podUID": None, "podIP": None, "podHostIP": None, "podNodeName": None,
+        "id": number, "startTime": None, "runTime": None, "completionTime": None,
+        "instanceUID": None, "podName": pod, "podUID": None, "podIP": None, "podHostIP": None, "podNodeName": None,
         "completionStatus": None,
     }  # fmt: skip
 

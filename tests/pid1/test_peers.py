@@ -18,6 +18,7 @@ from pairun.base.paths import KEY_FILE, STATE_FILE
 from pairun.module import Peer
 from pairun.rendezvous.facts import Facts
 from pairun.rendezvous.gathering import gather
+from pairun.rendezvous.locating import Leader
 from pairun.rendezvous.peers import Place, write_place
 from pairun.rendezvous.roster import Address, Gang, JobKey
 from pairun.rendezvous.server import Child, Server
@@ -64,7 +65,7 @@ class Init:
         role, index = GANG.place(rank)
         own = Peer(role, index, uid, "127.0.0.1", "127.0.0.1", f"job-{role}-{index}")
         roster = gather(
-            own, dict(GANG.roles), JOB, key=KEY, locate=lambda _: self.address,
+            own, dict(GANG.roles), JOB, key=KEY, locate=lambda _: Leader(self.address),
             deadline_s=time.monotonic() + WAIT_S, log=print,
         )  # fmt: skip
         assert roster is not None

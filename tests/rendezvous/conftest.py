@@ -13,6 +13,7 @@ from pairun.base.paths import STATE_FILE
 from pairun.module import Peer
 from pairun.rendezvous.facts import Facts
 from pairun.rendezvous.gathering import Locate, gather
+from pairun.rendezvous.locating import Leader
 from pairun.rendezvous.roster import Address, JobKey, Roster
 from pairun.rendezvous.server import Child, Server
 from pairun.volume.door import Door
@@ -97,9 +98,9 @@ class Gathering:
             self._child.stop(stay=stay)
             self._child = None
 
-    def locate(self, timeout_s: float) -> Address | None:
+    def locate(self, timeout_s: float) -> Leader | None:
         """Where the leader is."""
-        return self.address
+        return self.address and Leader(self.address)
 
     def join(
         self,

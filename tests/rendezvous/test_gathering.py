@@ -18,6 +18,7 @@ import pytest
 
 from pairun.errors import PairunError
 from pairun.module import Peer
+from pairun.rendezvous.locating import Leader
 from pairun.rendezvous.peers import Place, read_place, write_place
 from pairun.rendezvous.refusals import LeaderRefusal, NotInTime, PortTaken
 from pairun.rendezvous.roster import Address, Gang, JobKey, Roster
@@ -71,9 +72,10 @@ def test_a_member_that_leaves_is_counted(
 
     goes = background(lambda: job.join(1, key=key, on_turn=on_turn, leave_fd=read))
     assert is_in.wait(WAIT_S)
-    os.close(write)
+    os.write(write, b".")
     assert goes.result() is None
     os.close(read)
+    os.close(write)
     waits = background(lambda: job.join(2, key=key))
     found = expected(3) if key else None
     assert job.join(0, key=key) == found
@@ -105,7 +107,7 @@ def test_a_leader_that_was_not_reached_is_told(gathering: Make) -> None:
 def test_what_the_search_raises_ends_the_gathering(gathering: Make) -> None:
     """A missing right is for the caller to deal with."""
 
-    def locate(timeout_s: float) -> Address | None:
+    def locate(timeout_s: float) -> Leader | None:
         raise LookupError("no right")
 
     with pytest.raises(LookupError):
@@ -309,13 +311,14 @@ def test_the_leader_comes_back_on_another_port(gathering: Make, background: Back
 MEMBER = """
 import sys, time
 from pairun.rendezvous.gathering import gather
+from pairun.rendezvous.locating import Leader
 from pairun.module import Peer
 from pairun.rendezvous.roster import JobKey
 index, count, port = map(int, sys.argv[1:])
 ip = f"127.0.{1 + index // 250}.{1 + index % 250}"
 own = Peer("worker", index, f"uid-{index}", ip, "10.0.0.1", f"job-worker-{index}")
 gather(own, {"worker": count}, JobKey("uid-of-the-job", 3), key=b"k" * 32,
-       locate=lambda _: ("127.0.0.1", port), deadline_s=time.monotonic() + 60,
+       locate=lambda _: Leader(("127.0.0.1", port)), deadline_s=time.monotonic() + 60,
        log=lambda line: print(line, flush=True))
 """
 

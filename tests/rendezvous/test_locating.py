@@ -10,10 +10,10 @@ import pytest
 
 from pairun.kube.ports import rendezvous_port
 from pairun.net.apiserver import ApiServer
-from pairun.rendezvous.locating import LeaderEnded, LeaderPod, NotAllowed
+from pairun.rendezvous.locating import Leader, LeaderEnded, LeaderPod, NotAllowed
 from tests.fakeapi import Answer, Fake
 
-FOUND = ("10.1.2.3", rendezvous_port("uid-1"))
+FOUND = Leader(("10.1.2.3", rendezvous_port("uid-1")))
 
 
 def pod(**status: Any) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from pairun.kube.ports import rendezvous_port
 from pairun.kube.workloads import KINDS
 from pairun.module import CheckModule
 from pairun.net.apiserver import ApiServer
-from pairun.rendezvous.locating import LeaderPod
+from pairun.rendezvous.locating import Leader, LeaderPod
 from pairun.testing import RealWorld
 from tests.engines.kubernetes.samples import ended, ids, pod
 from tests.engines.kubernetes.test_submitting import BATCH, Store
@@ -270,7 +270,7 @@ def test_the_leader_is_found_where_watches_need_a_version() -> None:
 
     fake = Fake(handler)
     with contextlib.closing(ApiServer(fake.url)) as api:
-        assert LeaderPod(api, "ns", name="l")(30) == ("10.1.2.3", rendezvous_port("uid-1"))
+        assert LeaderPod(api, "ns", name="l")(30) == Leader(("10.1.2.3", rendezvous_port("uid-1")))
     fake.close()
 
 
