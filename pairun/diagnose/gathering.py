@@ -12,11 +12,9 @@ from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE, UNKNOWN
 from pairun.diagnose.clusterobjects import MAX_BYTES as OBJECT_BYTES
 from pairun.diagnose.clusterobjects import ObjectReport, may_be_objects, object_reports
-from pairun.diagnose.collectives import RankState
 from pairun.diagnose.decoding import decoded
 from pairun.diagnose.diagnosis import EMPTY, NO_TEXT
 from pairun.diagnose.findings import findings_in
-from pairun.diagnose.flightrecorder import is_dump, read_dump
 from pairun.diagnose.history import Attempt, attempt_of
 from pairun.diagnose.layouts import split
 from pairun.diagnose.lines import Log
@@ -25,7 +23,9 @@ from pairun.diagnose.podfindings import with_objects
 from pairun.diagnose.podjournal import PodJournal, journal_of
 from pairun.diagnose.progress import progress_in
 from pairun.diagnose.reading import ArchiveError, read_file
+from pairun.diagnose.stalls import is_dump, read_dump
 from pairun.diagnose.table import SearchLimit, Table
+from pairun.diagnose.testimony import Report
 from pairun.diagnose.undecided import what_is_no_text
 from pairun.diagnose.weighing import diagnose
 from pairun.diagnose.writerlog import Finding, finding_of
@@ -59,7 +59,7 @@ class Gathered(NamedTuple):
 
     findings: tuple[Finding, ...] = ()
     wholes: tuple[Finding, ...] = ()
-    states: tuple[RankState, ...] = ()
+    states: tuple[Report, ...] = ()
     noted: tuple[NotedProgress, ...] = ()
     objects: tuple[ObjectReport, ...] = ()
     earlier: tuple[Attempt, ...] = ()
@@ -107,7 +107,7 @@ def gather(
 def _in_job(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The findings with the ranks of their writers in the job."""
     reported = [
-        {t.rank for t in f.testimonies if t.by_launcher and t.rank is not None} for f in findings
+        {t.rank for t in f.reports if t.by_launcher and t.rank is not None} for f in findings
     ]
     writers = in_job([(f.writer, f.file) for f in findings], reported)
     return tuple(f._replace(writer=w) for f, w in zip(findings, writers, strict=True))

@@ -6,24 +6,19 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
-from pairun.diagnose.collectives import Stall, stall
-from pairun.diagnose.compare import HANG, MAY_FOLLOW, Case, first_member, is_solid
+from pairun.diagnose.compare import HANG, MAY_FOLLOW, Case, Choice, delay, first_member, is_solid
 from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_class
 from pairun.diagnose.gathering import Gathered
-from pairun.diagnose.members import Member, delay, members_of
 from pairun.diagnose.signals import SYSTEM
+from pairun.diagnose.stalls import Stall, stall
 from pairun.diagnose.table import Table
+from pairun.diagnose.testimony import WAITING
 from pairun.diagnose.times import first_delay
 from pairun.diagnose.undecided import despite_success
-from pairun.diagnose.weighing import diagnose
-from pairun.diagnose.writerlog import Finding
-
-_BY_EXIT_ONLY = frozenset(("host_oom", "terminated_sigterm"))
-"""Classes from exit codes that a system's log, if there is one, explains better."""
-
+from pairun.diagnose.weighing import BY_CODE, diagnose
+from pairun.diagnose.writerlog import Finding, members_of
 
 _STOPS_OF_ALL = frozenset(("cancelled_by_user", "time_limit"))
 """Stops from outside that reach all ranks at once."""
@@ -47,7 +42,7 @@ _OF_DEVICES = frozenset(
 
 
 class Consequence(NamedTuple):
-    """Members that failed because of the first one.
+    """Findings that failed because of the first one.
 
     Attributes:
         klass: their class.
@@ -77,10 +72,10 @@ class Incident(NamedTuple):
     """
 
     diagnosis: Diagnosis
-    first: Member | None
+    first: Finding | None
     decided_by: str
     consequences: tuple[Consequence, ...]
-    members: tuple[Member, ...]
+    members: tuple[Finding, ...]
     stall: Stall | None
     unread: tuple[str, ...]
 
@@ -94,92 +89,81 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
         facts: known of the whole job besides its logs.
     """
     members = members_of(gathered.findings)
-    said = [t for f in gathered.findings for t in f.testimonies]
+    reports = [r for m in members for r in m.reports]
     # a report and the line that shows the rank of its process may be in different parts of a file
-    known = {t.rank for t in said}
-    said += [t for w in gathered.wholes for t in w.testimonies if t.rank not in known]
+    known = {r.rank for r in reports}
+    reports += [r for w in gathered.wholes for r in w.reports if r.rank not in known]
     silent = [m.rank for m in members if m.rank is not None and m.is_silent]
-    states = [s for f in gathered.findings for s in f.states]
-    recorded = {s.rank for s in gathered.states}
-    stalled = stall([*gathered.states, *(s for s in states if s.rank not in recorded)], silent)
-    first, why, decided_by = first_member(Case(members, said, stalled, table, gathered.wholes))
-    diagnosis = _diagnosis(first, why, members, gathered.wholes, stalled, table, facts)
-    diagnosis = _with_stacks(diagnosis, first, members)
+    recorded = {r.rank for r in gathered.states}
+    waits = [r for m in members for r in m.reports if r.kind == WAITING and r.rank not in recorded]
+    stalled = stall([*gathered.states, *waits], silent)
+    case = Case(members, reports, stalled, table, gathered.wholes)
+    choice = first_member(case)
+    first, decided_by = choice.first, choice.decided_by
+    diagnosis = _with_stacks(_why(choice, case, facts), first, members)
     diagnosis = _by_node(diagnosis, first, members)
-    if diagnosis.klass in _STOPS_OF_ALL:
+    is_success = facts is not None and facts.exit_code == 0
+    if is_success:
+        diagnosis = _despite(diagnosis)
+    if is_success or diagnosis.klass in _STOPS_OF_ALL:
         first, decided_by = None, ""
-    if facts is not None and facts.exit_code == 0:
-        first, diagnosis, decided_by = None, _despite(diagnosis), ""
+    consequences = _consequences(first, diagnosis, members) if first is not None else ()
     return Incident(
-        diagnosis=diagnosis,
-        first=first,
-        decided_by=decided_by,
-        consequences=_consequences(first, diagnosis, members) if first is not None else (),
-        members=tuple(members),
-        stall=stalled,
-        unread=gathered.unread,
+        diagnosis, first, decided_by, consequences, tuple(members), stalled, gathered.unread
     )
 
 
-def _diagnosis(
-    first: Member | None,
-    why: Diagnosis | None,
-    members: Sequence[Member],
-    wholes: Sequence[Finding],
-    stalled: Stall | None,
-    table: Table,
-    facts: Circumstances | None,
-) -> Diagnosis:
+def _why(choice: Choice, case: Case, facts: Circumstances | None) -> Diagnosis:
     """Why the job failed."""
-    if why is not None and why.klass not in _BY_EXIT_ONLY:
+    first, why, stalled = choice.first, choice.why, case.stalled
+    if why is not None and why.source != BY_CODE:
         return why
+    wholes = [w.diagnosis for w in case.wholes if w.is_cause]
     if first is not None and first.is_cause:
-        # judge a file in which all ranks write as a whole: a cause may lack its rank's prefix
-        whole = next((w.diagnosis for w in wholes if w.is_cause), None)
-        if whole is None or len(wholes) != 1:
-            return first.diagnosis
+        # judge a file in which all ranks write as a whole: a cause may lack its rank's prefix, but
         # of other ranks' lines, those about a lost connection may be the heaviest
-        follows = is_solid(first) and whole.klass in MAY_FOLLOW
-        return first.diagnosis if follows else whole
-    waiting = _by_majority([m.diagnosis for m in members if m.is_waiting and not m.launcher])
-    reported = [m.diagnosis for m in members if m.launcher and m.is_cause and is_solid(m)]
-    causes = [w.diagnosis for w in wholes if w.is_cause]
-    causes += [m.diagnosis for m in members if m.is_cause and not m.launcher]
+        is_whole = len(case.wholes) == 1 and wholes
+        follows = is_whole and is_solid(first) and wholes[0].klass in MAY_FOLLOW
+        return wholes[0] if is_whole and not follows else first.diagnosis
+    ranks = [m for m in case.members if not m.writer.launcher]
+    waiting = _by_majority([m.diagnosis for m in ranks if m.is_waiting])
+    launchers = [m for m in case.members if m.writer.launcher and m.is_cause and is_solid(m)]
+    reported = [m.diagnosis for m in launchers]
+    causes = [*wholes, *(m.diagnosis for m in ranks if m.is_cause)]
     if waiting:  # who sees no progress says less than who says what it waited for
         reported = [d for d in reported if d.klass != HANG]
         causes = [d for d in causes if d.klass != HANG]
-    if first is not None and reported:
-        # such as a kernel log next to the log of a rank that the kernel killed
-        return max(reported, key=lambda d: d.confidence)
-    if why is not None:
-        return why
-    if stalled is not None and stalled.mismatch:
-        return _by_stall(stalled)
-    launchers = [m.diagnosis for m in members if m.diagnosis.klass not in (NONE, UNKNOWN)]
-    unknown = [m.diagnosis for m in members if not m.is_healthy and m.diagnosis.klass == UNKNOWN]
-    for group in (causes, waiting, launchers, unknown):
-        if group:
-            best = max(group, key=lambda d: d.confidence)
-            break
+    all_of = [m.diagnosis for m in case.members if not m.diagnosis.is_clean]
+    failed = [d for d in all_of if d.klass != UNKNOWN]
+    by_stall = [_by_stall(stalled)] if stalled is not None else []
+    is_mismatch = stalled is not None and stalled.mismatch
+    # a report such as a kernel's explains more than the exit code of a rank that it killed
+    groups = (
+        reported if first is not None else [],
+        [why] if why is not None else [],
+        by_stall if is_mismatch else [],
+        causes, waiting, failed, all_of, by_stall,
+    )  # fmt: skip
+    group = next(filter(None, groups), None)
+    if group is not None:
+        best = max(group, key=lambda d: d.confidence)
     else:
-        if stalled is not None:
-            return _by_stall(stalled)
-        healthy = [m.diagnosis for m in members if not m.launcher] or [m.diagnosis for m in members]
-        best = min(healthy, key=lambda d: (d.klass != NONE, d.confidence))
+        calm = [m.diagnosis for m in ranks or case.members]
+        best = min(calm, key=lambda d: (d.klass != NONE, d.confidence))
     if best.is_clean and facts is not None and facts.exit_code not in (None, 0):
-        shown = [w.diagnosis for w in wholes if w.diagnosis.klass not in (NONE, UNKNOWN)]
-        return shown[0] if len(shown) == 1 else _by_exit_code(members, table, facts)
-    if stalled is not None and best.klass not in (NONE, UNKNOWN) and is_consequence(best):
+        shown = [d for w in case.wholes if (d := w.diagnosis).klass not in (NONE, UNKNOWN)]
+        return shown[0] if len(shown) == 1 else _by_exit_code(case, facts)
+    if stalled is not None and group is waiting:
         return best._replace(evidence=(*best.evidence, Evidence("", 0, stalled.words)))
     return best
 
 
 def _with_stacks(
-    diagnosis: Diagnosis, first: Member | None, members: Sequence[Member]
+    diagnosis: Diagnosis, first: Finding | None, members: Sequence[Finding]
 ) -> Diagnosis:
     """The diagnosis of a hang, with the place that the dumps of stacks show instead of the advice to take one."""
     own = [first.stack] if first is not None and first.stack is not None else []
-    places = {each.place.words() for each in own or [m.stack for m in members if m.stack]}
+    places = {each.words for each in own or [m.stack for m in members if m.stack]}
     if diagnosis.klass != HANG or diagnosis.advice != CLASSES[HANG].advice or not places:
         return diagnosis
     what = f"see why it does not go on at {min(places)}"
@@ -187,7 +171,7 @@ def _with_stacks(
     return diagnosis._replace(advice=f"{what}; run it again")
 
 
-def _by_node(diagnosis: Diagnosis, first: Member | None, members: Sequence[Member]) -> Diagnosis:
+def _by_node(diagnosis: Diagnosis, first: Finding | None, members: Sequence[Finding]) -> Diagnosis:
     """The failed GPU that a node reports beside the logs of ranks, if these show what follows from it."""
     others = {m.host for m in members if m.rank is not None and m is not first}
     hosts = others - {"", first.host if first is not None else ""}
@@ -209,14 +193,12 @@ def _by_node(diagnosis: Diagnosis, first: Member | None, members: Sequence[Membe
     )
 
 
-def _by_exit_code(members: Sequence[Member], table: Table, facts: Circumstances) -> Diagnosis:
+def _by_exit_code(case: Case, facts: Circumstances) -> Diagnosis:
     """The diagnosis from the exit code of a job whose logs show no failure."""
-    decided = diagnose([], table, facts)
+    decided = diagnose([], case.table, facts)
     if decided.klass != UNKNOWN:
         return decided
-    kind = CLASSES[UNKNOWN]
-    findings = [f for m in members for f in m.findings]
-    tail = next((f.tail for f in findings if f.tail), ())
+    kind, tail = CLASSES[UNKNOWN], next((m.tail for m in case.members if m.tail), ())
     return decided._replace(headline=kind.meaning, advice=kind.advice, evidence=tail)
 
 
@@ -249,14 +231,14 @@ def _by_stall(stalled: Stall) -> Diagnosis:
 
 
 def _consequences(
-    first: Member, why: Diagnosis, members: Sequence[Member]
+    first: Finding, why: Diagnosis, members: Sequence[Finding]
 ) -> tuple[Consequence, ...]:
     """What followed the first failure; the log of all ranks that shows why did not follow."""
-    groups: dict[str, list[Member]] = {}
+    groups: dict[str, list[Finding]] = {}
     for member in members:
         if (
             member is not first
-            and not member.launcher
+            and not member.writer.launcher
             and not (first not in members and member.diagnosis == why)
             and member.diagnosis.klass not in (NONE, UNKNOWN)
         ):

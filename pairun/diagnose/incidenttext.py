@@ -7,12 +7,11 @@ from typing import Any
 from pairun.base.escapes import visible
 from pairun.diagnose.brief import diagnosis_lines, is_consequence
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
-from pairun.diagnose.compare import OF_ALL_RANKS
+from pairun.diagnose.compare import NO_OTHER_FAILURE, NO_OTHER_RANK, OF_ALL_RANKS, named
 from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.incident import DEVICES, Consequence, Incident
-from pairun.diagnose.members import NO_OTHER_FAILURE, NO_OTHER_RANK, Member, named
 from pairun.diagnose.times import later
-from pairun.diagnose.writerlog import LOSSES
+from pairun.diagnose.writerlog import LOSSES, Finding
 
 _MAX_UNREAD = 5
 
@@ -86,13 +85,13 @@ def _is_one_log_of_no_rank(incident: Incident) -> bool:
         and first.rank is None
         and incident.stall is None
         and first in incident.members
-        and all(m.rank is None and m.is_healthy for m in incident.members if m is not first)
+        and all(m.rank is None and m.diagnosis.is_clean for m in incident.members if m is not first)
     )
 
 
 def _is_obvious(incident: Incident) -> bool:
     """Whether all ranks write one log, so that no other log could show a failure."""
-    files = {f.file for m in incident.members if m.rank is not None for f in m.findings}
+    files = {f for m in incident.members if m.rank is not None for f in m.files}
     return incident.decided_by in (NO_OTHER_FAILURE, NO_OTHER_RANK) and len(files) < 2
 
 
@@ -131,14 +130,14 @@ def incident_data(incident: Incident) -> dict[str, Any]:
     }
 
 
-def _member_data(member: Member) -> dict[str, Any]:
+def _member_data(member: Finding) -> dict[str, Any]:
     diagnosis = member.diagnosis
     return {
         "label": member.label,
         "rank": member.rank,
         "host": member.host,
-        "launcher": member.launcher,
-        "logs": sorted({f.file for f in member.findings}),
+        "launcher": member.writer.launcher,
+        "logs": list(member.files),
         "class": diagnosis.klass,
         "confidence": diagnosis.confidence,
         "headline": diagnosis.headline,
@@ -149,7 +148,7 @@ def _member_data(member: Member) -> dict[str, Any]:
     }
 
 
-def _what_it_did(first: Member, incident: Incident, *, with_cause: bool) -> str:
+def _what_it_did(first: Finding, incident: Incident, *, with_cause: bool) -> str:
     at = f" at {first.at.clock()}" if first.at is not None else ""
     if first.rank is None and first.diagnosis.source == "kernel":
         return f"{first.label} shows the first failure{at}"

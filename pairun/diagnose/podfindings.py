@@ -16,7 +16,7 @@ from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_class, of_signals
 from pairun.diagnose.podjournal import in_message
 from pairun.diagnose.signals import Signal
 from pairun.diagnose.table import Table
-from pairun.diagnose.testimony import ENDED, Testimony
+from pairun.diagnose.testimony import ENDED, Report
 from pairun.diagnose.times import Moment, seconds_between
 from pairun.diagnose.writerlog import CHILD_FAILED, Finding
 from pairun.diagnose.writers import Writer
@@ -62,12 +62,12 @@ def with_objects(
         writers[pod.name] = writer
         for n in mine:
             joined[n] = _at_node(joined[n], pod)
-        said: tuple[Testimony, ...] = ()
+        said: tuple[Report, ...] = ()
         if pod.name in first and writer.rank is not None:
             words = (
                 f"Kubernetes recorded that {pod.label} ended with exit code {pod.exit_code}{alone}"
             )
-            said = (Testimony(writer.rank, ENDED, words, pod.exit_code, first=bool(alone)),)
+            said = (Report(ENDED, writer.rank, words, exit_code=pod.exit_code, first=bool(alone)),)
         signals = [s for s in pod.signals if not (pod.started and s.klass in _BEFORE_START)]
         if mine and not are_quiet:
             # the logs show more than an exit code does
@@ -77,10 +77,10 @@ def with_objects(
         own = _finding(pod, signals, writer, None if mine else table, deadline_s)
         if own is not None and (not own.diagnosis.is_clean or not findings):
             at = _moment(pod, [findings[n].last for n in mine])
-            joined.append(own._replace(at=at, testimonies=said))
+            joined.append(own._replace(at=at, reports=said))
         elif mine:
             before = joined[mine[0]]
-            joined[mine[0]] = before._replace(testimonies=(*before.testimonies, *said))
+            joined[mine[0]] = before._replace(reports=(*before.reports, *said))
     return [*joined, *_of_nodes(objects, pods, writers)]
 
 

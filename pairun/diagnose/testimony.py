@@ -12,31 +12,41 @@ import signal
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pairun.diagnose.diagnosis import Evidence
 from pairun.diagnose.lines import Log
 
-ENDED, MISSING = "ended", "missing"
+ENDED, MISSING, WAITING, STACK = "ended", "missing", "waiting", "stack"
 
 
-class Testimony(NamedTuple):
-    """What a line reports about a rank.
+class Report(NamedTuple):
+    """What a log reports about a rank.
 
     Attributes:
-        rank: the rank; None if the line names its process or executor.
-        kind: `ENDED`: its process ended; `MISSING`: the others wait for it.
-        words: the fact for people.
+        kind: `ENDED`: its process ended; `MISSING`: the others wait for it; `WAITING`: how far it got in the
+            collectives of a process group; `STACK`: where its main thread is.
+        rank: the rank; None if the line names another thing, or for the rank whose log it is.
+        words: the fact for people; of `WAITING` the operation, of `STACK` the place.
+        name: what the line names instead of a rank: ``pid 702``, ``executor-4``; of `WAITING` the process group.
         exit_code: as a shell reports it; None if the line has none.
         first: whether the launcher or library saw no earlier failure.
         by_launcher: whether a launcher reports it, which is none of the ranks.
-        name: what the line names instead of a rank: ``pid 702``, ``executor-4``.
+        number: the collective in which it waits; None if it waits in none.
+        entered: the last collective that it entered; -1 if unknown.
+        in_group: of `STACK`, whether it waits for other ranks, in a library.
+        shown: the line; None if the report itself is the evidence.
     """
 
-    rank: int | None
     kind: str
+    rank: int | None
     words: str
+    name: str = ""
     exit_code: int | None = None
     first: bool = False
     by_launcher: bool = False
-    name: str = ""
+    number: int | None = None
+    entered: int = -1
+    in_group: bool = False
+    shown: Evidence | None = None
 
     @property
     def label(self) -> str:
@@ -44,58 +54,56 @@ class Testimony(NamedTuple):
         return f"rank {self.rank}" if self.rank is not None else self.name
 
 
-_SIGNALS = {
-    b"Killed": 9,
-    b"Terminated": 15,
-    b"Segmentation fault": 11,
-    b"Aborted": 6,
-    b"Out Of Memory": 9,
-    b"Bus error": 7,
-}
+_ALL, _FIRST, _LAST = slice(None), slice(0, 1), slice(-1, None)
+_MOST_RANKS = 8
+"""How many ranks a line may name; more say nothing about one of them."""
+
+_BY_WORDS = {signal.strsignal(each): int(each) for each in signal.valid_signals()}
 
 
 class _Form(NamedTuple):
-    """How a launcher or a library reports that a rank's process ended.
+    """How a launcher or a library reports a rank.
 
     Attributes:
         word: what each match contains: most logs have none of the words.
-        text: an expression; it names the rank or a process number, and a code or a signal.
-        is_launcher: whether a launcher reports it; else a library in a rank's own process.
-        is_first: whether it reports the failure that it saw first.
+        text: an expression; it names ranks, a process or an executor, and a code or a signal.
+        words: the fact for people.
+        by_launcher: whether a launcher reports it; else a library in a rank's own process.
+        first: whether it reports the failure that it saw first.
+        kind: of the report.
+        which: the matches that count.
     """
 
     word: bytes
     text: bytes
-    is_launcher: bool = True
-    is_first: bool = True
+    words: str = "the launcher saw {who} end{how}"
+    by_launcher: bool = True
+    first: bool = True
+    kind: str = ENDED
+    which: slice = _ALL
 
     def matches(self, data: bytes) -> list[re.Match[bytes]]:
         """The reports in a log."""
-        return list(re.finditer(self.text, data)) if self.word in data else []
+        return list(re.finditer(self.text, data))[self.which] if self.word in data else []
 
 
-_ROOT_CAUSE = _Form(
-    b"Root Cause",
-    rb"Root Cause \(first observed failure\):(?:.|\n){0,400}?rank +: (?P<rank>\d+) \(local_rank: \d+\)"
-    rb"(?:.|\n){0,200}?exitcode +: (?P<code>-?\d+)",
-)
+def _missing(word: bytes, text: bytes, words: str, which: slice = _ALL) -> _Form:
+    return _Form(word, text, f"{{who}} {words}", False, False, MISSING, which)
+
+
 _ELASTIC = _Form(
     b"exitcode", rb"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: \d+\)"
 )
 _DEEPSPEED = _Form(
     b"exits with return code",
     rb"'--local_rank=(?P<rank>\d+)'[^\n]{0,4000}\] exits with return code = (?P<code>-?\d+)",
-    is_first=False,
+    first=False,
 )
 _DEEPSPEED_NODE = re.compile(rb"num_local_procs=(?P<size>\d+), node_rank=(?P<node>\d+)")
-_RAY_RAISED = _Form(
-    b"RayTaskError(",
-    rb"RayTaskError\([^\n]{0,400}\brepr=[\w.<>-]{0,80}\((?:[^()\n]{0,80}\b)?rank=(?P<rank>\d+)"
-    rb"|RayTaskError\([^\n]{0,200}\(pid=(?P<pid>\d+), ",
-    is_launcher=False,
-)
-_ENDED = (
-    _ROOT_CAUSE,
+_FORMS = (
+    _Form(b"Root Cause",
+          rb"Root Cause \(first observed failure\):(?:.|\n){0,400}?rank +: (?P<rank>\d+) \(local_rank: \d+\)"
+          rb"(?:.|\n){0,200}?exitcode +: (?P<code>-?\d+)"),
     _Form(b"noticed that process",
           rb"(?:mpirun|mpiexec|prterun|prun|orterun) noticed that process (?:rank )?(?:\[[^\]]*,)?(?P<rank>\d+)\]?"
           rb" with PID \d+ on node \S+ exited on\s+signal (?P<signal>\d+)"),
@@ -105,106 +113,88 @@ _ENDED = (
           rb"(?:EXIT CODE: (?P<code>\d+)|KILLED BY SIGNAL: (?P<signal>\d+))"),
     _Form(b"MPI_A",
           rb"(?:MPI_ABORT was invoked on rank|application called MPI_Abort\([^)\n]*\) - process) (?P<rank>\d+)",
-          is_launcher=False),
+          by_launcher=False),
     _Form(b"srun: error",
           rb"srun: error: \S+: tasks? (?P<rank>\d+): (?:Exited with exit code (?P<code>\d+)"
-          rb"|(?P<words>Killed|Terminated|Segmentation fault|Aborted|Out Of Memory|Bus error))"),
+          rb"|(?P<signal>Killed|Terminated|Segmentation fault|Aborted|Out Of Memory|Bus error))"),
     _Form(b"Child process", rb"\[rank: (?P<rank>\d+)\] Child process with PID \d+ terminated with code (?P<code>-?\d+)",
-          is_launcher=False),
-    # torch's spawn; the process whose exception it prints may have lost the first one
+          by_launcher=False),
     _Form(b"terminated with",
-          rb"process (?P<rank>\d+) terminated with (?:signal (?P<name>SIG[A-Z0-9]+)|exit code (?P<code>\d+))"
-          rb"|-- Process (?P<raised>\d+) terminated with the following error:"),
+          rb"process (?P<rank>\d+) terminated with (?:signal (?P<signal>SIG[A-Z0-9]+)|exit code (?P<code>\d+))"),
+    # torch's spawn; the process whose exception it prints may have lost the first one
+    _Form(b"terminated with", rb"-- Process (?P<rank>\d+) terminated with the following error:", first=False),
     _DEEPSPEED,
-    _Form(b"worker with rank", rb"The worker with rank (?P<rank>\d+) (?:died|failed)", is_launcher=False),
+    _Form(b"worker with rank", rb"The worker with rank (?P<rank>\d+) (?:died|failed)", by_launcher=False),
     _Form(b" task ",
           rb"(?:Killing worker with task [^\n]{0,300}?\bpid[:=] ?|where the task \([^\n]{0,200}?\bpid=)(?P<pid>\d+)"),
     _Form(b"Lost executor", rb"Lost executor (?P<executor>\d+) on [\w.-]+:"),
-    _RAY_RAISED,
+    # of an error of a task that another task met, Ray prints the innermost last
+    _Form(b"RayTaskError(",
+          rb"RayTaskError\([^\n]{0,400}\brepr=[\w.<>-]{0,80}\((?:[^()\n]{0,80}\b)?rank=(?P<rank>\d+)"
+          rb"|RayTaskError\([^\n]{0,200}\(pid=(?P<pid>\d+), ",
+          by_launcher=False, which=_LAST),
     _Form(b"actor_id: ",
           rb"class_name: [^\n]{1,200}\n\s*actor_id: \w+\n(?:\s*name: [^\n]{0,200}\n)?\s*pid: (?P<pid>\d+)",
-          is_launcher=False),
-    _ELASTIC,
+          by_launcher=False),
     # launchers of jobs' own
     _Form(b" with ",
           rb"(?i)(?<![\w-])(?:rank|worker|process|trainer|replica|task|node|child)[ #:=_-]{0,2}\[?(?P<rank>\d{1,6})\]?"
           rb"(?: ?\([^()\n]{1,60}\))?[ :,-]{1,3}(?:has |was |unexpectedly )?"
           rb"(?:exited|died|ended|terminated|failed|crashed|killed|finished|returned)"
           rb"[^\n]{0,30}?(?:\b(?:code|status|rc)[ =:]{1,3}(?P<code>-?[1-9]\d{0,2})\b|\bsignal[ =:]{1,3}(?P<signal>\d{1,2})\b)"),
+    _ELASTIC,
+    _Form(b"dump signal", rb"dump signal due to a collective timeout from +rank (?P<rank>\d+)",
+          "{who} was the first whose collective timed out", by_launcher=False, kind="timed out", which=_FIRST),
+    _missing(b"monitoredBarrier", rb"Ranks? (?P<ranks>\d+(?:, ?\d+)*) failed to pass monitoredBarrier in \d+ ms",
+             "did not reach the barrier in time"),
+    _missing(b"lagging ranks", rb"ranks \[(?P<ranks>\d+(?:, ?\d+)*)\] are the lagging ranks that caused this timeout",
+             "never joined a collective"),
+    _missing(b"finished collective",
+             rb"\[(?P<ranks>\d+(?:, ?\d+)*)\] finished collective #\d+, but didn't join collective #(?P<number>\d+)",
+             "did not join collective {number}"),
+    _missing(b"ask",
+             rb"Task (?P<rank>\d+) heartbeat timeout"
+             rb"|(?:unhealthy|stopped sending heartbeats|timed out task names|has disconnected|not (?:yet )?(?:joined|reached))"
+             rb"[^/\n]{0,200}\n?[^/\n]{0,80}/job:[\w-]+/replica:\d+/task:(?P<task>\d+)",
+             "stopped answering the coordinator", _FIRST),
+    _missing(b" ranks:", rb"(?:Missing|Stalled) ranks:\s*\n?(?:[^\n]*\n)?\s*(?P<rank>\d+):? ",
+             "is missing in a collective", _FIRST),
 )  # fmt: skip
 
-_DUMP_FROM = re.compile(rb"dump signal due to a collective timeout from +rank (?P<rank>\d+)")
-_BARRIER = re.compile(
-    rb"Ranks? (?P<ranks>\d+(?:, ?\d+)*) failed to pass monitoredBarrier in (?P<ms>\d+) ms"
-)
-_NEVER_JOINED = re.compile(
-    rb"ranks \[(?P<ranks>\d+(?:, ?\d+)*)\] are the lagging ranks that caused this timeout"
-)
-_DID_NOT_JOIN = re.compile(
-    rb"\[(?P<ranks>\d+(?:, ?\d+)*)\] finished collective #\d+, but didn't join collective #(?P<number>\d+)"
-)
-_JAX = re.compile(
-    rb"Task (?P<task>\d+) heartbeat timeout"
-    rb"|(?:unhealthy|stopped sending heartbeats|timed out task names|has disconnected|not (?:yet )?(?:joined|reached))"
-    rb"[^/\n]{0,200}\n?[^/\n]{0,80}/job:[\w-]+/replica:\d+/task:(?P<rank>\d+)"
-)
-_HOROVOD = re.compile(rb"(?:Missing|Stalled) ranks:\s*\n?(?:[^\n]*\n)?\s*(?P<rank>\d+):? ")
 
-_ABSENT = (
-    (b"monitoredBarrier", _BARRIER, "did not reach the barrier in time"),
-    (b"lagging ranks", _NEVER_JOINED, "never joined a collective"),
-    (b"finished collective", _DID_NOT_JOIN, "did not join collective {number}"),
-)
-_UNHEARD = (
-    (b"ask", _JAX, "stopped answering the coordinator"),
-    (b" ranks:", _HOROVOD, "is missing in a collective"),
-)
-
-
-def testimonies(log: Log) -> Iterator[Testimony]:
-    """What a log's lines report about ranks."""
-    data = log.data
-    seen: set[int | str] = set()
-    has_summary = bool(_ROOT_CAUSE.matches(data))
-    for form in _ENDED:
-        if form is _ELASTIC and has_summary:
+def reports_in(log: Log) -> Iterator[Report]:
+    """What launchers and libraries report about ranks; each rank's end once."""
+    ended: set[int | str] = set()
+    for form in _FORMS:
+        if form is _ELASTIC and ended:
             continue  # it has the number on the node only
-        # an error of a task that another task met: the innermost is printed last
-        for match in form.matches(data)[-1 if form is _RAY_RAISED else 0 :]:
-            who = _rank_of(form, match, data)
-            if who not in seen:
-                seen.add(who)
-                yield _ended(who, form, match)
-    if b"dump signal" in data and (match_ := _DUMP_FROM.search(data)):
-        words = f"rank {int(match_['rank'])} was the first whose collective timed out"
-        yield Testimony(int(match_["rank"]), "waiting", words, first=True)
-    for word, pattern, words in _ABSENT:
-        for match in pattern.finditer(data) if word in data else ():
-            ranks = [int(r) for r in match["ranks"].split(b",")]
-            number = match.groupdict().get("number") or b""
-            text = words.format(number=number.decode())
-            if len(ranks) <= 8:
-                for rank in ranks:
-                    yield Testimony(rank, MISSING, f"rank {rank} {text}")
-    for word, pattern, words in _UNHEARD:
-        if word in data and (match_ := pattern.search(data)):
-            rank = int(match_["rank"] or match_.groupdict().get("task") or 0)
-            yield Testimony(rank, MISSING, f"rank {rank} {words}")
+        for match in form.matches(log.data):
+            names = {k: v.decode("ascii") for k, v in match.groupdict().items() if v is not None}
+            ranked = _named_in(form, match, names, log.data)
+            for who in ranked if len(ranked) <= _MOST_RANKS else ():
+                if form.kind == ENDED and who in ended:
+                    continue
+                if form.kind == ENDED:
+                    ended.add(who)
+                yield _report(form, who, names)
 
 
-def _rank_of(form: _Form, match: re.Match[bytes], data: bytes) -> int | str:
-    """The rank that a report on an ended process names, or the name of the process."""
-    names = match.groupdict()
+def _named_in(
+    form: _Form, match: re.Match[bytes], names: dict[str, str], data: bytes
+) -> list[int | str]:
+    """The ranks that a report names, or the name of the process or executor."""
     if pid := names.get("pid"):
-        known = _rank_of_actor(pid, data)
-        return f"pid {int(pid)}" if known is None else known
+        known = _rank_of_actor(pid.encode(), data)
+        return [f"pid {int(pid)}" if known is None else known]
     if executor := names.get("executor"):
-        return f"executor-{int(executor)}"
-    rank = int(names.get("rank") or match["raised"])
+        return [f"executor-{int(executor)}"]
+    text = names.get("rank") or names.get("ranks") or names["task"]
+    ranks: list[int | str] = [int(each) for each in text.split(",")]
     if form is _DEEPSPEED:
+        # it counts on its node; its line about the node comes before
         for node in _DEEPSPEED_NODE.finditer(data, 0, match.start()):
-            rank = int(match["rank"]) + int(node["size"]) * int(node["node"])
-    return rank
+            ranks = [int(text) + int(node["size"]) * int(node["node"])]
+    return ranks
 
 
 def _rank_of_actor(pid: bytes, data: bytes) -> int | None:
@@ -219,23 +209,23 @@ def _rank_of_actor(pid: bytes, data: bytes) -> int | None:
     return int(match[1]) if match else None
 
 
-def _ended(who: int | str, form: _Form, match: re.Match[bytes]) -> Testimony:
-    names = match.groupdict()
-    code: int | None = None
-    if names.get("code"):
-        code = int(names["code"])
-        code = 128 - code if code < 0 else code
-    elif names.get("signal"):
-        code = 128 + int(names["signal"])
-    elif names.get("words"):
-        code = 128 + _SIGNALS[names["words"]]
-    elif names.get("name"):
-        number = getattr(signal, names["name"].decode("ascii"), None)
-        code = None if number is None else 128 + number
+def _report(form: _Form, who: int | str, names: dict[str, str]) -> Report:
+    rank, name = (who, "") if isinstance(who, int) else (None, who)
+    code = _exit_code(names)
     how = "" if code is None else f" with exit code {code}"
     if code is not None and 128 < code < 160:
         how = f" by signal {code - 128}"
-    rank, name = (who, "") if isinstance(who, int) else (None, who)
-    words = f"the launcher saw {name or f'rank {rank}'} end{how}"
-    is_first = form.is_first and not names.get("raised")
-    return Testimony(rank, ENDED, words, code, is_first, form.is_launcher, name)
+    words = form.words.format(who=name or f"rank {rank}", how=how, number=names.get("number"))
+    return Report(form.kind, rank, words, name, code, form.first, form.by_launcher)
+
+
+def _exit_code(names: dict[str, str]) -> int | None:
+    """The exit code in a report, as a shell shows it."""
+    if code := names.get("code"):
+        return int(code) if int(code) >= 0 else 128 - int(code)
+    if (by := names.get("signal")) is None:
+        return None
+    if by.isdigit():
+        return 128 + int(by)
+    number = getattr(signal, by, None) or _BY_WORDS.get(by)
+    return 128 + (number or signal.SIGKILL)  # Slurm's "Out Of Memory"

@@ -1,4 +1,4 @@
-"""What one writer's log shows: its diagnosis, its time of failure, its reports on other ranks."""
+"""What the logs of each writer of a job show: its diagnosis, its time of failure, its reports on ranks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import NamedTuple
 from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE, UNKNOWN
-from pairun.diagnose.collectives import RankState, states_in
-from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_line
+from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_class, of_line
 from pairun.diagnose.lines import Log
 from pairun.diagnose.progress import Progress, progress_in
-from pairun.diagnose.stacks import Stack, last_stack
+from pairun.diagnose.stalls import last_stack, waits_in
 from pairun.diagnose.surroundings import Surroundings
 from pairun.diagnose.table import Table
-from pairun.diagnose.testimony import Testimony, testimonies
+from pairun.diagnose.testimony import STACK, WAITING, Report, reports_in
 from pairun.diagnose.times import Moment, last_moment, moment_of_failure
 from pairun.diagnose.weighing import BY_CODE, diagnose
 from pairun.diagnose.writers import Writer
@@ -32,27 +31,27 @@ _CHAIN = re.compile(
 )
 _TRACEBACK = b"Traceback (most recent call last)"
 _NEAR_BYTES = 1 << 16
+_DIFFERENT = "collectives-differ"
 LOSSES = frozenset(("nccl_timeout", "peer_lost", "rendezvous_timeout"))
 """The classes of ranks that waited for, or lost, another one."""
 
 
 class Finding(NamedTuple):
-    """What one writer's log shows.
+    """What one writer's log shows, or all logs of a member of the job: a rank, Pod or process.
 
     Attributes:
         writer: who wrote it.
-        file: the file name for people.
+        file: the file name for people; of several logs, of the deciding one.
         diagnosis: of this log alone.
         at: time at which the failure was logged; None if unknown.
         last: time of the log's last line; None if unknown.
         finished: whether the log ends with success, or its exit code is 0.
         bytes: size of the log.
-        states: of collectives, from its watchdog.
-        testimonies: its reports on ranks that failed or are missing.
-        stack: where its main thread was, by a dump of its stacks.
+        reports: what it reports about ranks.
         progress: how far the job got.
         tail: its last lines.
         lines: the numbers of its first and its last line.
+        files: the names of all logs of a member; none if no log of it is known.
     """
 
     writer: Writer
@@ -62,26 +61,48 @@ class Finding(NamedTuple):
     last: Moment | None = None
     finished: bool = False
     bytes: int = 0
-    states: Sequence[RankState] = ()
-    testimonies: Sequence[Testimony] = ()
-    stack: Stack | None = None
+    reports: tuple[Report, ...] = ()
     progress: Progress = Progress()
     tail: tuple[Evidence, ...] = ()
     lines: tuple[int, int] = (0, 0)
+    files: tuple[str, ...] = ()
+
+    @property
+    def rank(self) -> int | None:
+        """The number of its writer in the job; None if unknown."""
+        return self.writer.rank
+
+    @property
+    def label(self) -> str:
+        """The name of its writer for people."""
+        return self.writer.label
+
+    @property
+    def host(self) -> str:
+        """The machine of its writer; empty if unknown."""
+        return self.writer.host
+
+    @property
+    def stack(self) -> Report | None:
+        """Where its main thread was, by a dump of its stacks."""
+        return next((r for r in self.reports if r.kind == STACK), None)
 
     @property
     def is_cause(self) -> bool:
         """Whether the log shows a failure that another rank did not cause.
 
-        An exit code alone is no cause: the launcher stops or kills the other ranks.
+        An exit code alone is no cause: the launcher stops or kills the other ranks. Nor are different
+        collectives: each rank reports them when one enters another, and it does not show which.
         """
         klass, by_code = self.diagnosis.klass, self.diagnosis.source == BY_CODE
-        return klass != CHILD_FAILED and not by_code and not is_consequence(self.diagnosis)
+        is_own = not by_code and self.diagnosis.rule != _DIFFERENT
+        return klass != CHILD_FAILED and is_own and not is_consequence(self.diagnosis)
 
     @property
     def is_silent(self) -> bool:
         """Whether the log shows neither a failure nor a success."""
-        return self.diagnosis.is_clean and not self.finished and not self.states
+        waits = any(r.kind == WAITING for r in self.reports)
+        return self.diagnosis.is_clean and not self.finished and not waits
 
     @property
     def is_waiting(self) -> bool:
@@ -119,9 +140,7 @@ def finding_of(
         finished=(facts is not None and facts.exit_code == 0)
         or Surroundings(log).succeeded_at >= 0,
         bytes=len(log.data),
-        states=states_in(log),
-        testimonies=tuple(testimonies(log)),
-        stack=last_stack(log),
+        reports=(*reports_in(log), *waits_in(log), *filter(None, [last_stack(log)])),
         progress=progress_in(log.data),
         tail=tuple(of_line(log, each) for each in log.tail(_TAIL_LINES)),
         lines=(log.number(0), log.number(max(0, len(log.data.rstrip()) - 1))),
@@ -149,3 +168,55 @@ def _loss_before(log: Log, at: int, table: Table, deadline_s: float) -> Diagnosi
         [log.since(start, chain.start())], table, None, deadline_s, clock=time.process_time
     )
     return diagnosis if diagnosis.klass in LOSSES else None
+
+
+def members_of(findings: Sequence[Finding]) -> list[Finding]:
+    """The members of a job: the findings of each writer as one, such as those of a rank's two streams."""
+    ranked = [f.writer for f in findings if f.rank is not None or f.writer.has_ranks]
+    ranks = {writer.rank if writer.rank is not None else writer.label for writer in ranked}
+    groups: dict[tuple[int | None, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.rank, finding.label), []).append(finding)
+    members = [_merged(group, are_ranks_known=len(ranks) > 1) for group in groups.values()]
+    return sorted(members, key=lambda m: (m.rank is None, m.rank or 0, m.label))
+
+
+def _merged(group: list[Finding], *, are_ranks_known: bool) -> Finding:
+    group = sorted(group, key=_decisive, reverse=True)
+    first = group[0]
+    host = next((f.host for f in group if f.host), "")
+    # next to logs of ranks, a log without a rank is the launcher's
+    is_beside = first.rank is None and are_ranks_known and not first.writer.has_ranks
+    launcher = first.writer.launcher or is_beside
+    member = first._replace(
+        writer=first.writer._replace(host=host, launcher=launcher),
+        last=max((f.last for f in group if f.last is not None), default=None),
+        finished=any(f.finished for f in group)
+        and all(f.finished or f.diagnosis.is_clean for f in group),
+        reports=tuple(r for f in group for r in f.reports),
+        progress=next((f.progress for f in group if f.progress != Progress()), Progress()),
+        tail=next((f.tail for f in group if f.tail), ()),
+        files=tuple(sorted({f.file for f in group})),
+    )
+    # a log without a failure may end because its rank did
+    return member._replace(at=member.at or (member.last if member.is_silent else None))
+
+
+def _decisive(finding: Finding) -> tuple[bool, bool, bool, float]:
+    diagnosis = finding.diagnosis
+    return finding.is_cause, finding.is_waiting, not diagnosis.is_clean, diagnosis.confidence
+
+
+def named_in(report: Report, members: Sequence[Finding] = ()) -> Finding:
+    """The member that a report names; one without a known log if it is none of the members."""
+    if report.rank is not None:
+        mine = [m for m in members if m.rank == report.rank][:1]
+    else:
+        mine = [m for m in members if m.label == report.name or m.label.endswith(f"-{report.name}")]
+    return mine[0] if len(mine) == 1 else unseen(Writer(report.rank, report.label))
+
+
+def unseen(writer: Writer) -> Finding:
+    """A member without a known log."""
+    diagnosis = of_class(NONE, 0.3)._replace(headline="no log of it is known")
+    return Finding(writer, "", diagnosis)

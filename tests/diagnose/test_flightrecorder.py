@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pairun.diagnose.flightrecorder import is_dump, read_dump
+from pairun.diagnose.stalls import is_dump, read_dump
 from pairun.diagnose.table import Table
 from tests.diagnose.jobs import incident_of, write
 
@@ -56,7 +56,7 @@ def test_the_json_form_says_the_same() -> None:
     assert is_dump(json.dumps(values).encode())
     as_json = read_dump(json.dumps(values).encode(), "x.json")
     assert as_json == read_dump(pickle.dumps(values), "x")
-    assert (as_json[0].waiting, as_json[0].completed) == (8, 7)
+    assert (as_json[0].number, as_json[0].entered) == (8, 8)
 
 
 def test_a_pickle_that_names_a_function_runs_nothing(tmp_path: Path) -> None:

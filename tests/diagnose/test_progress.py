@@ -7,7 +7,6 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairun.diagnose.collectives import matches_near
 from pairun.diagnose.progress import last_match
 
 STEP = re.compile(rb"(?i)step[^\n]{0,3}(?P<step>\d+)")
@@ -15,16 +14,6 @@ LOGS = st.lists(
     st.sampled_from([b"step 7", b"step 12 of 90", b"", b"x" * 3000, b"Step: 3 step: 4", b"loss 1"]),
     max_size=40,
 ).map(b"\n".join)
-
-
-@given(LOGS)
-def test_lines_with_the_word_have_all_matches(log: bytes) -> None:
-    """An expression that contains the word finds the same matches near the word as everywhere."""
-    pattern = re.compile(rb"step (\d+)")
-
-    near = [(m.start(), m[0]) for m in matches_near(pattern, b"step", log)]
-
-    assert near == [(m.start(), m[0]) for m in pattern.finditer(log)]
 
 
 @given(LOGS)

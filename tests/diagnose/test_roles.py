@@ -13,7 +13,7 @@ RAISED = "[rank{n}]: Traceback (most recent call last):\n[rank{n}]: RuntimeError
 
 def _ranks(folder: Path, table: Table) -> dict[str, int | None]:
     incident = incident_of(folder, table)
-    return {f.file.rpartition("/")[2]: m.rank for m in incident.members for f in m.findings}
+    return {f.rpartition("/")[2]: m.rank for m in incident.members for f in m.files}
 
 
 def test_workers_come_after_the_master(tmp_path: Path, table: Table) -> None:

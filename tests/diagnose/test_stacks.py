@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pairun.diagnose.lines import Log
-from pairun.diagnose.stacks import last_stack
+from pairun.diagnose.stalls import last_stack
 from pairun.diagnose.table import Table
 from tests.diagnose.jobs import incident_of, write
 

@@ -49,7 +49,7 @@ _SPEED = (
 )
 def test_a_launchers_line_names_rank_and_exit_code(text: str, rank: int, code: int | None) -> None:
     """DeepSpeed counts on a node only; torch's spawn names signals, and Ray actors or processes."""
-    (each,) = testimony.testimonies(Log(text.encode()))
+    (each,) = testimony.reports_in(Log(text.encode()))
     assert (each.rank, each.exit_code) == (rank, code)
 
 
@@ -74,5 +74,5 @@ def test_a_launchers_line_names_rank_and_exit_code(text: str, rank: int, code: i
 )
 def test_a_report_names_a_process_or_an_executor(text: str, name: str, code: int | None) -> None:
     """Of an error that another task met, the innermost one counts."""
-    (each,) = testimony.testimonies(Log(text.encode()))
+    (each,) = testimony.reports_in(Log(text.encode()))
     assert (each.rank, each.label, each.exit_code) == (None, name, code)
