@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pairun.diagnose.lines import Log
@@ -29,21 +30,19 @@ _OF_SCHEDULER = re.compile(
 )
 """The beginning of what ``sacct``, ``squeue``, ``seff`` and ``scontrol show job`` print of a whole job."""
 
-_RAY_WORKER = re.compile(
-    r"^(?:python-core-)?worker-[0-9a-f]{20,60}[-_](?:[0-9a-f]{8}[-_])?(?P<pid>\d+)$"
-)
+_RAY_WORKER = re.compile(r"^(?:python-core-)?worker-[0-9a-f]{20,60}[-_](?:[0-9a-f]{8}[-_])?(\d+)$")
 """Ray's logs of a worker: its id, the job's id, and the process id."""
 
-_STREAMS = re.compile(r"(?i)[._-]?(?:stdout|stderr|std_?out|std_?err|out|err|log|txt|json|jsonl)$")
+_STREAMS = re.compile(r"(?i)(?:(?:^|[._-])(?:(?:std_?)?(?:out|err)|log|txt|jsonl?)){1,2}$")
 _RANK_IN_NAME = (
-    re.compile(r"(?i)(?<![a-z])rank[._-]?(?P<rank>\d{1,6})(?!\d)"),
-    re.compile(r"^slurm[._-]\d+(?:\.\d+)?[._-](?P<rank>\d{1,6})$"),  # --output=slurm-%j_%t.out
-    re.compile(r"(?i)(?<![a-z])(?:task|proc|process)[._-]?(?P<rank>\d{1,6})(?!\d)"),
-    re.compile(r"^(?:log|out|stdout|stderr|err)[._-](?P<rank>\d{1,6})$"),
+    re.compile(r"(?i)(?<![a-z])rank[._-]?(\d{1,6})(?!\d)"),
+    re.compile(r"^slurm[._-]\d+(?:\.\d+)?[._-](\d{1,6})$"),  # --output=slurm-%j_%t.out
+    re.compile(r"(?i)(?<![a-z])(?:task|proc|process)[._-]?(\d{1,6})(?!\d)"),
+    re.compile(r"^(?:log|out|stdout|stderr|err)[._-](\d{1,6})$"),
 )
 _RANK_IN_PATH = re.compile(
-    r"(?:^|/)(?:attempt_\d+/(?P<elastic>\d+)/(?:stdout|stderr|error)\b|(?P<folder>\d{1,5})/(?:stdout|stderr)(?:\.\w+)?$"
-    r"|rank[._-]?(?P<mpi>\d{1,6})/)"
+    r"(?:^|/)(?:attempt_\d+/(\d+)/(?:stdout|stderr|error)\b|(\d{1,5})/(?:stdout|stderr)(?:\.\w+)?$"
+    r"|rank[._-]?(\d{1,6})/)"
 )
 """How torchrun and mpirun name the folders of ranks."""
 
@@ -145,32 +144,33 @@ def writer_of(path: str, log: Log, numbered: int | None = None) -> Writer:
         log: its contents.
         numbered: the rank by comparison with the names of the job's other files; see `ranks_by_name`.
     """
-    host = _host_in(path, log)
+    stated = _OWN_HOST.search(log.data[:_HEAD_BYTES])
+    named = [found["host"].rstrip(".-") for found in map(_HOST.search, path.split("/")) if found]
+    host = (stated[1] or stated[2]).decode("ascii", "replace") if stated else (["", *named])[-1]
     base = os.path.basename(path)
-    name = _STREAMS.sub("", _STREAMS.sub("", base))
+    name = _STREAMS.sub("", base)
     for pattern in _RANK_IN_NAME:
         match = pattern.search(name) or pattern.search(base)
-        if match and not _is_pid(match["rank"], log):
-            return Writer.of_rank(int(match["rank"]), host)
+        if match and not _is_pid(match[1], log):
+            return Writer.of_rank(int(match[1]), host)
     if (own := own_rank(log)) is not None:
         writer = Writer.of_pod(name, host)
         return writer._replace(rank=own, label=f"rank {own}", host=host, is_stated=True)
     if match := _RANK_IN_PATH.search(path):
-        return Writer.of_rank(int(match["elastic"] or match["folder"] or match["mpi"]), host)
+        return Writer.of_rank(int(match[match.lastindex or 0]), host)
     if ray := _RAY_WORKER.match(name):
-        return Writer(None, f"pid {ray['pid']}", host)
+        return Writer(None, f"pid {ray[1]}", host)
     parts = [_STREAMS.sub("", part) for part in reversed(path.split("/"))]
-    name = next((part for part in parts if part and not _GENERIC.match(part)), name)
-    name = next((part for part in parts if _INSTANCE.search(part)), name)
+    instance = next(filter(None, map(_INSTANCE.search, parts)), None)
+    specific = (part for part in parts if part and not _GENERIC.match(part))
+    name = instance.string if instance else next(specific, name)
     if _LAUNCHER.search(name) or _OF_SCHEDULER.match(log.data):
         return Writer(None, name, host, launcher=True)
-    if match := _INSTANCE.search(name):
-        if _is_pid(match["index"], log):
-            return Writer(None, name, host or match["role"])
-        return Writer.of_pod(name, host or match["label"])
-    if numbered is not None:
-        return Writer.of_rank(numbered, host)
-    return Writer(None, name or base, host)
+    if instance and _is_pid(instance["index"], log):
+        return Writer(None, name, host or instance["role"])
+    if instance:
+        return Writer.of_pod(name, host or instance["label"])
+    return Writer(None, name or base, host) if numbered is None else Writer.of_rank(numbered, host)
 
 
 def _is_pid(number: str, log: Log) -> bool:
@@ -197,14 +197,6 @@ def own_rank(log: Log, *, is_part: bool = False) -> int | None:
     return None
 
 
-def _host_in(path: str, log: Log) -> str:
-    """The machine that a log or its path names; empty if neither does."""
-    if match := _OWN_HOST.search(log.data[:_HEAD_BYTES]):
-        return (match[1] or match[2]).decode("ascii", "replace")
-    named = (found for part in reversed(path.split("/")) if (found := _HOST.search(part)))
-    return next((found["host"].rstrip(".-") for found in named), "")
-
-
 def ranks_by_name(paths: Iterable[str]) -> Mapping[str, int]:
     """The rank of each file whose name shows it only in comparison with the others.
 
@@ -215,22 +207,20 @@ def ranks_by_name(paths: Iterable[str]) -> Mapping[str, int]:
         Nothing for a file whose number may mean something else.
     """
     names = frozenset(paths)
-    series: dict[tuple[str, str], list[tuple[int, str]]] = {}
-    for path in sorted(names):
+    series: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for path in names:
         for match in _NUMBER.finditer(path):
-            key = (path[: match.start()], path[match.end() :])
-            series.setdefault(key, []).append((int(match[0]), path))
-    found: dict[str, list[int]] = {}
-    for (before, after), files in series.items():
-        numbers = {number for number, _ in files}
+            series[path[: match.start()], path[match.end() :]][path] = int(match[0])
+    found: dict[str, list[int]] = defaultdict(list)
+    for (before, after), numbers in series.items():
+        distinct = set(numbers.values())
         # train.log beside train.log.0: the number counts rotated files
         is_rotated = before.rstrip("._-") + after in names
-        is_dense = 0 in numbers and max(numbers) < _MAX_GAPS * len(numbers)
-        if len(numbers) > 1 and is_dense and not is_rotated and not _NOT_RANKS.search(before):
-            # the same number in two forms, 1 and 01: unclear, as are two numbers that vary
-            twice = 1 if len(numbers) == len(files) else 2
-            for number, path in files:
-                found.setdefault(path, []).extend([number] * twice)
+        is_dense = len(distinct) > 1 and 0 in distinct and max(distinct) < _MAX_GAPS * len(distinct)
+        if is_dense and not is_rotated and not _NOT_RANKS.search(before):
+            for path, number in numbers.items():
+                # the same number in two forms, 1 and 01, is unclear, as are two numbers that vary
+                found[path] += [number] * (1 if len(distinct) == len(numbers) else 2)
     return {path: ranks[0] for path, ranks in found.items() if len(ranks) == 1}
 
 
@@ -252,15 +242,6 @@ def rotated(paths: Iterable[str]) -> Mapping[str, str]:
     }
 
 
-def _numbers_of_hosts(labels: Iterable[str]) -> Mapping[str, int]:
-    """The numbers of hosts whose names differ only in a number that counts from 0; else nothing."""
-    hosts = {label: _NUMBERED_HOST.fullmatch(label) for label in labels}
-    numbers = {label: int(match["number"]) for label, match in hosts.items() if match}
-    shapes = {(match["before"], match["after"]) for match in hosts.values() if match}
-    is_series = len(shapes) == 1 and sorted(numbers.values()) == list(range(len(hosts)))
-    return numbers if is_series and len(numbers) > 1 else {}
-
-
 def in_job(writers: Sequence[tuple[Writer, str]], reported: Sequence[set[int]]) -> list[Writer]:
     """The writers with their ranks in the job, where they have only a number in a role.
 
@@ -274,38 +255,42 @@ def in_job(writers: Sequence[tuple[Writer, str]], reported: Sequence[set[int]]) 
         writers: of all files of a job, each with its file.
         reported: the ranks whose end the log of each reports as a launcher.
     """
-    roles = [writer.role or file for writer, file in writers]
-    launching = {
-        role
-        for (writer, _), role, ranks in zip(writers, roles, reported, strict=True)
-        if writer.number is not None and not writer.is_stated and ranks - {writer.number}
-    }
-    known = {
-        role for (w, _), role in zip(writers, roles, strict=True) if w.number is not None
-    } - launching
+    roles: dict[str, list[Writer]] = defaultdict(list)
+    launching = set()
+    for (writer, file), ranks in zip(writers, reported, strict=True):
+        roles[writer.role or file].append(writer)
+        if writer.number is not None and not writer.is_stated and ranks - {writer.number}:
+            launching.add(writer.role or file)
     placed = []
-    for (writer, _), role in zip(writers, roles, strict=True):
+    for writer, file in writers:
+        role = writer.role or file
         if writer.is_stated or writer.number is None:
             placed.append(writer)
         elif role in launching:
             placed.append(writer._replace(rank=None, number=None, has_ranks=True))
         else:
-            same = [w for (w, _), each in zip(writers, roles, strict=True) if each == role]
-            placed.append(writer.ranked(writer.number + _offset(role, same, known, writers)))
-    if launching or any(reported) or any(w.rank is not None for w in placed):
+            placed.append(writer.ranked(writer.number + _offset(role, roles, launching)))
+    if launching or any(reported) or any(each.rank is not None for each in placed):
         return placed
-    numbers = _numbers_of_hosts({w.label for w in placed if not w.launcher})
-    return [w._replace(rank=numbers.get(w.label)) for w in placed]
+    labels = {each.label for each in placed if not each.launcher}
+    hosts = [match for label in labels if (match := _NUMBERED_HOST.fullmatch(label))]
+    is_alike = len({(host["before"], host["after"]) for host in hosts}) == 1 < len(hosts)
+    numbers = {host[0]: int(host["number"]) for host in hosts}
+    if is_alike and sorted(numbers.values()) == list(range(len(labels))):
+        return [each._replace(rank=numbers.get(each.label)) for each in placed]
+    return placed
 
 
-def _offset(
-    role: str, same: Sequence[Writer], roles: set[str], writers: Sequence[tuple[Writer, str]]
-) -> int:
+def _offset(role: str, roles: Mapping[str, Sequence[Writer]], launching: Collection[str]) -> int:
     """How far the ranks of a role are from the numbers in it; 0 if unknown."""
-    stated = {w.rank - w.number for w in same if w.is_stated and None not in (w.rank, w.number)}  # type: ignore[operator]
+    stated = {
+        each.rank - each.number
+        for each in roles[role]
+        if each.is_stated and each.rank is not None and each.number is not None
+    }
     if stated:
         return stated.pop() if len(stated) == 1 else 0
-    leads = {role.removesuffix("worker") + lead for lead in ("master", "chief")} & roles
-    if not role.endswith("worker") or not leads:
+    if not role.endswith("worker"):
         return 0
-    return len({w.label for w, _ in writers if w.role in leads})
+    leads = [role.removesuffix("worker") + lead for lead in ("master", "chief")]
+    return len({w.label for lead in leads if lead not in launching for w in roles.get(lead, ())})
