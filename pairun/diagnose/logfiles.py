@@ -6,7 +6,7 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pairun.base.escapes import visible
@@ -22,7 +22,6 @@ _NO_LOGS = (
 )  # fmt: skip
 _NO_LOG = re.compile(r"core(?:\.\d+)?|(?:.*[._-])?(?:config|params|hparams|args|metrics)\.json")
 """Names of core dumps, and of files with settings or metrics."""
-
 
 _SHOWN_FILES = 3
 
@@ -50,35 +49,22 @@ def files_in(paths: Sequence[str]) -> list[LogFile]:
     only the output and the progress: plans and secrets are not logs.
     """
     named = [path for path in paths if path == "-" or not os.path.isdir(path)]
-    shared = _shared_folder([path for path in named if path != "-"])
+    # the folders tell ranks apart: worker-0/output.log, worker-1/output.log
+    folders = {os.path.dirname(os.path.abspath(path)) for path in named if path != "-"}
+    shared = os.path.commonpath(folders) if folders else ""
     files: list[LogFile] = []
     for path in paths:
         if path in named:
-            # the folders tell ranks apart: worker-0/output.log, worker-1/output.log
-            within = os.path.relpath(path, shared) if shared and path != "-" else path
-            files.append(LogFile(path, path, within))
-        else:
-            files += files_below(path)
+            files.append(
+                LogFile(path, path, path if path == "-" else os.path.relpath(path, shared))
+            )
+            continue
+        for where, subfolders, names in os.walk(path):
+            subfolders[:], logs = map(sorted, _kept(where, subfolders, names))
+            for file in (os.path.join(where, name) for name in logs):
+                if (why := _why_skipped(file, path)) is not None:
+                    files.append(LogFile(file, file, os.path.relpath(file, path), why))
     return files[:MAX_FILES]
-
-
-def _shared_folder(paths: Sequence[str]) -> str:
-    """The innermost folder that contains all files; empty if there is none."""
-    if not paths:
-        return ""
-    folders = {os.path.dirname(os.path.abspath(path)) for path in paths}
-    return os.path.commonpath(folders)
-
-
-def files_below(folder: str) -> Iterator[LogFile]:
-    """The logs below a folder; see `files_in`."""
-    for where, folders, names in os.walk(folder):
-        folders[:] = sorted(_entered(folders, names))
-        for name in sorted(_logs(where, folders, names)):
-            path = os.path.join(where, name)
-            skipped = _why_skipped(path, folder)
-            if skipped is not None:
-                yield LogFile(path, path, os.path.relpath(path, folder), skipped)
 
 
 def without_logs(folder: str) -> str:
@@ -96,32 +82,21 @@ def without_logs(folder: str) -> str:
     return f"{visible(folder)} has no logs; pairun reads these files only if you name them: {shown}{more}"
 
 
-def _entered(folders: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The subfolders that may contain logs."""
+def _kept(where: str, folders: Sequence[str], names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The subfolders of a folder that may contain logs, and its files that may be logs."""
     if JOURNAL in names or OUTPUT in folders:
-        return [name for name in folders if name == OUTPUT]
-    if "runtime.d" in folders:
-        return [name for name in folders if name == "logs"]
-    if ".pairun-run" in names:
-        return [name for name in folders if name != "gang"]
-    return [name for name in folders if not name.startswith(".")]
-
-
-def _logs(where: str, folders: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The files of a folder that may be logs."""
-    if JOURNAL in names or OUTPUT in folders:
-        # without output: a task failed before the command ran
-        has_output = os.path.exists(os.path.join(where, OUTPUT, "current"))
-        if has_output:
-            return [name for name in names if name == PROGRESS]
-        logs = [name for name in names if name in PHASE_LOGS]
-        # the journal is read with each of these logs
-        return [*(name for name in names if name == PROGRESS), *(logs or [JOURNAL])]
+        kept = [name for name in names if name == PROGRESS]
+        if not os.path.exists(os.path.join(where, OUTPUT, "current")):
+            # a task failed before the command ran; the journal is read with each of these logs
+            kept += [name for name in names if name in PHASE_LOGS] or [JOURNAL]
+        return [name for name in folders if name == OUTPUT], kept
+    if "runtime.d" in folders or (".pairun" in names and "logs" in folders):
+        return [name for name in folders if name == "logs"], []
+    is_run = ".pairun-run" in names
+    entered = [name for name in folders if name[0] != "." and not (is_run and name == "gang")]
     if "pai" in folders and RUN_OUTPUT in names:
-        return [] if journal_folders(where) else [RUN_OUTPUT]
-    if any(name in folders for name in ("runtime.d", "logs")) and ".pairun" in names:
-        return []
-    return [
+        return entered, [] if journal_folders(where) else [RUN_OUTPUT]
+    return entered, [
         name
         for name in names
         if not name.startswith(".") and not name.endswith(_NO_LOGS) and not _NO_LOG.fullmatch(name)
