@@ -21,10 +21,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks.measure import ROOT, TIMES, Row, python, repeated, samples, wall
-from pairun.diagnose.attempts import answer
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis
+from pairun.diagnose.gathering import answer
 from pairun.diagnose.lines import Log
 from pairun.diagnose.logfiles import files_in
 from pairun.diagnose.table import Table

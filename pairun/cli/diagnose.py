@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from pairun.base.escapes import visible
 from pairun.cli.options import add_roots, print_json
-from pairun.diagnose.attempts import answer
 from pairun.diagnose.circumstances import Circumstances
+from pairun.diagnose.gathering import answer
 from pairun.diagnose.history import RetryAdvice
 from pairun.diagnose.incident import Incident
 from pairun.diagnose.incidenttext import incident_data, incident_lines, is_alone

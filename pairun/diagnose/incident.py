@@ -10,7 +10,6 @@ from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.compare import HANG, MAY_FOLLOW, Case, Choice, delay, first_member, is_solid
 from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_class
-from pairun.diagnose.gathering import Gathered
 from pairun.diagnose.signals import SYSTEM
 from pairun.diagnose.stalls import Stall, stall
 from pairun.diagnose.table import Table
@@ -18,7 +17,7 @@ from pairun.diagnose.testimony import WAITING
 from pairun.diagnose.times import first_delay
 from pairun.diagnose.undecided import despite_success
 from pairun.diagnose.weighing import BY_CODE, diagnose
-from pairun.diagnose.writerlog import Finding, members_of
+from pairun.diagnose.writerlog import Finding, Gathered, members_of
 
 _STOPS_OF_ALL = frozenset(("cancelled_by_user", "time_limit"))
 """Stops from outside that reach all ranks at once."""

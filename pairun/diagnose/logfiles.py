@@ -61,9 +61,13 @@ def files_in(paths: Sequence[str]) -> list[LogFile]:
             continue
         for where, subfolders, names in os.walk(path):
             subfolders[:], logs = map(sorted, _kept(where, subfolders, names))
-            for file in (os.path.join(where, name) for name in logs):
-                if (why := _why_skipped(file, path)) is not None:
-                    files.append(LogFile(file, file, os.path.relpath(file, path), why))
+            found = (os.path.join(where, name) for name in logs)
+            judged = ((file, _why_skipped(file, path)) for file in found)
+            files += [
+                LogFile(file, file, os.path.relpath(file, path), why)
+                for file, why in judged
+                if why is not None
+            ]
     return files[:MAX_FILES]
 
 

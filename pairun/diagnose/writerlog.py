@@ -10,7 +10,9 @@ from typing import NamedTuple
 from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE, UNKNOWN
+from pairun.diagnose.clusterobjects import ObjectReport
 from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_class, of_line
+from pairun.diagnose.history import Attempt
 from pairun.diagnose.lines import Log
 from pairun.diagnose.progress import Progress, progress_in
 from pairun.diagnose.stalls import last_stack, waits_in
@@ -20,6 +22,7 @@ from pairun.diagnose.testimony import STACK, WAITING, Report, reports_in
 from pairun.diagnose.times import Moment, last_moment, moment_of_failure
 from pairun.diagnose.weighing import BY_CODE, diagnose
 from pairun.diagnose.writers import Writer
+from pairun.volume.progressfile import NotedProgress
 
 CHILD_FAILED = "child_failed"
 """The class of a launcher that only reports a failed rank."""
@@ -108,6 +111,30 @@ class Finding(NamedTuple):
     def is_waiting(self) -> bool:
         """Whether the rank failed because it waited for, or lost, another one."""
         return self.diagnosis.klass not in (NONE, UNKNOWN) and is_consequence(self.diagnosis)
+
+
+class Gathered(NamedTuple):
+    """What the files of a job show.
+
+    Attributes:
+        findings: one for each writer of each file.
+        wholes: of each file in which several writers' lines alternate, the diagnosis of all of it.
+        states: of collectives, from flight recorders.
+        noted: the progress that the job's code reports.
+        objects: the reports of Kubernetes' objects.
+        earlier: attempts in a file before its last one, earliest first.
+        unread: what was not read, for people.
+        failed: unreadable files, each with the reason.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    wholes: tuple[Finding, ...] = ()
+    states: tuple[Report, ...] = ()
+    noted: tuple[NotedProgress, ...] = ()
+    objects: tuple[ObjectReport, ...] = ()
+    earlier: tuple[Attempt, ...] = ()
+    unread: tuple[str, ...] = ()
+    failed: tuple[tuple[str, str], ...] = ()
 
 
 def finding_of(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pairun.diagnose.attempts import Answer, answer, attempts_in
+from pairun.diagnose.gathering import Answer, answer, attempts_in
 from pairun.diagnose.logfiles import LogFile, files_in
 from pairun.diagnose.table import Table
 from tests.diagnose.jobs import KEY_ERROR, write

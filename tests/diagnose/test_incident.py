@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pairun.diagnose.attempts import answer
+from pairun.diagnose.gathering import answer
 from pairun.diagnose.incidenttext import incident_data, incident_lines
 from pairun.diagnose.logfiles import files_in
 from pairun.diagnose.table import Table

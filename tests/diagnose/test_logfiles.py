@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pairun.diagnose.attempts import answer
+from pairun.diagnose.gathering import answer
 from pairun.diagnose.logfiles import files_in
 from pairun.diagnose.table import Table
 from tests.diagnose.jobs import KEY_ERROR, incident_of, write

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pairun.diagnose.attempts import answer
+from pairun.diagnose.gathering import answer
 from pairun.diagnose.logfiles import files_in
 from pairun.diagnose.table import Table
 from tests.diagnose.clusterdata import Object, as_json, as_yaml, ended, event, node, pod, waiting

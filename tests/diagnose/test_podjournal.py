@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pairun.diagnose.attempts import answer
+from pairun.diagnose.gathering import answer
 from pairun.diagnose.logfiles import files_in
 from pairun.diagnose.podjournal import journal_of
 from pairun.diagnose.table import Table
