@@ -29,40 +29,38 @@ class ObjectReport(NamedTuple):
     """What an object reports about a Pod or a node, or a Framework about itself.
 
     Attributes:
-        kind: ``Pod``, ``Node`` or ``Framework``.
-        name: its name.
+        kind: ``Pod``, ``Event`` of a Pod, ``Node`` (also of its Events) or ``Framework``.
+        name: of the Pod or the node.
         where: the file and the line with its name.
-        is_event: whether an Event reports it.
         signals: what shows why it failed.
-        uid: of the Pod; may be empty.
-        role: the role in the Pod's labels; may be empty.
-        number: the Pod's number in the role; None if unknown.
-        node: the Pod's node; may be empty.
+        at: when the Pod ended; None if unknown.
+        started: whether a container of the Pod has started.
+        uid: of the Pod, as all below.
+        role: in its labels; may be empty.
+        number: its number in the role; None if unknown.
+        node: may be empty.
         exit_code: of the first container that failed; 0 if the others ended with 0; None if none ended.
         by_code: what this exit code alone states; None for 0 and None.
-        at: when the Pod ended; None if unknown.
         message: the termination messages of containers that failed: the end of the log, or PID 1's diagnosis.
         message_line: the line of the first of them.
-        started: whether a container of the Pod has started.
-        retries: how often FrameworkController has retried the job or one of its tasks.
-        trigger: role and number of the task that ended a Framework's last attempt.
+        retries: of a Framework: how often its controller has retried the job or one of its tasks.
+        trigger: of a Framework: role and number of the task that ended its last attempt.
     """
 
     kind: str
     name: str
     where: tuple[str, int]
-    is_event: bool = False
     signals: tuple[Signal, ...] = ()
+    at: Moment | None = None
+    started: bool = False
     uid: str = ""
     role: str = ""
     number: int | None = None
     node: str = ""
     exit_code: int | None = None
     by_code: Signal | None = None
-    at: Moment | None = None
     message: str = ""
     message_line: int = 0
-    started: bool = False
     retries: int = 0
     trigger: tuple[Any, Any] = (None, None)
 
@@ -73,7 +71,7 @@ class ObjectReport(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """The part of a file from an object's name to that of the next one; empty if it was not found."""
+    """The part of a file from an object's name to that of the next one."""
 
     file: str
     line: int
@@ -115,15 +113,16 @@ def object_reports(data: bytes, file: str) -> list[ObjectReport]:
             continue
         searched = [re.compile(rb'(?m)"?name"?: ?"?' + name + after_name) for name in names]
         matches = [match for each in searched if (match := each.search(data, at))]
+        found.append((item, min((match.start() for match in matches), default=at)))
         at = max((match.end() for match in matches), default=at)
-        found.append((item, min((match.start() for match in matches), default=-1)))
-    ends = [*(start for _, start in found), len(data)][1:]
     reports: list[ObjectReport] = []
-    for (item, start), end in zip(found, ends, strict=True):
-        text = data[start : end if end > start else len(data)] if start >= 0 else b""
-        part = _Part(file, data.count(b"\n", 0, max(start, 0)) + 1, text)
+    line, before = 1, 0
+    for (item, start), end in zip(
+        found, [*(start for _, start in found[1:]), len(data)], strict=False
+    ):
+        line, before = line + data.count(b"\n", before, start), start
         try:
-            reports += _READERS[item["kind"]](item, part)
+            reports += _READERS[item["kind"]](item, _Part(file, line, data[start:end]))
         except (AttributeError, TypeError, ValueError):
             continue  # another program's object
     return reports
@@ -176,25 +175,25 @@ def _of_pod(pod: Mapping[str, Any], part: _Part) -> Iterator[ObjectReport]:
     for key, text, container in statements_of(pod):
         if signal := of_message(text) if key == "message" else of_reason(text):
             signals.append(_weighed(signal, container)._replace(where=part.where(key, text)))
-    states = [(state, c) for c in containers for state in states_of(c)]
-    ended = [(end, c) for state, c in states if (end := state.get("terminated"))]
+    states = [(state, container) for container in containers for state in states_of(container)]
+    ended = [(end, container) for state, container in states if (end := state.get("terminated"))]
     failed = [each for each in ended if each[0].get("exitCode")]
-    code, by_code = None, None
-    for end, container in (failed or ended)[:1]:
-        code = int(end.get("exitCode") or 0)
+    code = next((int(end["exitCode"]) for end, _ in failed or ended), None)
+    by_code = None
+    if code:
         klass, weight = EXIT_CODES.get(code, ("child_failed", EFFECT))
-        signal = Signal(klass, weight, f"the container's exit code is {code}", KUBERNETES)
-        signal = _weighed(signal, container)._replace(where=part.where("exitCode", code))
-        by_code = signal if code else None
+        by_code = Signal(klass, weight, f"the container's exit code is {code}", KUBERNETES)
+        by_code = _weighed(by_code, failed[0][1])._replace(where=part.where("exitCode", code))
     times = [moment_in(str(end.get("finishedAt"))) for end, _ in failed or ended]
     messages = [str(end["message"]) for end, _ in failed if end.get("message")]
     yield ObjectReport(
-        "Pod", name, (part.file, part.line), signals=tuple(signals),
+        "Pod", name, (part.file, part.line), tuple(signals),
+        at=min((each for each in times if each), default=None),
+        started=any(state.keys() & {"running", "terminated"} for state, _ in states),
         uid=str(meta.get("uid") or ""), role=role, number=number,
         node=str((pod.get("spec") or {}).get("nodeName") or ""), exit_code=code, by_code=by_code,
-        at=min((each for each in times if each), default=None), message="\n".join(messages),
+        message="\n".join(messages),
         message_line=part.where("message", messages[0])[1] if messages else part.line,
-        started=bool(ended) or any("running" in state for state, _ in states),
     )  # fmt: skip
 
 
@@ -226,13 +225,12 @@ def _of_framework(framework: Mapping[str, Any], part: _Part) -> Iterator[ObjectR
 def _of_event(event: Mapping[str, Any], part: _Part) -> Iterator[ObjectReport]:
     about, reason = subject_of(event), str(event.get("reason") or "")
     key = next((key for key in ("message", "note") if event.get(key)), "reason")
-    text = str(event.get(key) or "")
-    signal = of_event(reason, text if key != "reason" else "")
-    signals = (signal._replace(where=part.where(key, text)),) if signal else ()
+    signal = of_event(reason, "" if key == "reason" else str(event[key]))
+    signals = (signal._replace(where=part.where(key, event.get(key))),) if signal else ()
     yield ObjectReport(
-        str(about.get("kind")), str(about.get("name") or ""), (part.file, part.line), True, signals,
-        str(about.get("uid") or ""), at=moment_in(time_of(event)) if signals else None,
-        started=reason == "Started",
+        "Event" if about.get("kind") == "Pod" else str(about.get("kind")),
+        str(about.get("name") or ""), (part.file, part.line), signals,
+        moment_in(time_of(event)) if signals else None, reason == "Started", str(about.get("uid") or ""),
     )  # fmt: skip
 
 

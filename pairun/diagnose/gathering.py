@@ -19,7 +19,7 @@ from pairun.diagnose.clusterobjects import may_be_objects, object_reports
 from pairun.diagnose.decoding import decoded
 from pairun.diagnose.diagnosis import EMPTY, NO_TEXT, Diagnosis
 from pairun.diagnose.findings import findings_in
-from pairun.diagnose.history import Attempt, RetryAdvice, attempt_of, retry_advice, with_retries
+from pairun.diagnose.history import Attempt, RetryAdvice, retry_advice, with_retries
 from pairun.diagnose.incident import Incident, join
 from pairun.diagnose.layouts import split
 from pairun.diagnose.lines import Log
@@ -143,7 +143,7 @@ def _attempt(incident: Incident, gathered: Gathered) -> Attempt:
     for noted in gathered.noted[:1]:
         progress = Progress(noted.step, noted.epoch, noted.checkpoint)
     node = incident.first.host if incident.first is not None else ""
-    return attempt_of(incident.diagnosis, progress, node)
+    return Attempt(incident.diagnosis, progress, node)
 
 
 def gather(
@@ -255,7 +255,7 @@ class _Task(NamedTuple):
             last = log.since(end.start)
             for part in (log.since(each.start, each.end) for each in before[-_MAX_EARLIER:]):
                 diagnosis = diagnose([part], self.table, None, self.deadline_s)
-                earlier = (*earlier, attempt_of(diagnosis, progress_in(part.data)))
+                earlier = (*earlier, Attempt(diagnosis, progress_in(part.data)))
         if journal is not None:
             finding = _with_journal(finding, journal)._replace(bytes=reading.size)
             earlier = max(earlier, journal.earlier[-_MAX_EARLIER:], key=len)

@@ -30,18 +30,21 @@ class Attempt(NamedTuple):
     """One attempt of a job.
 
     Attributes:
-        klass: its failure class.
-        signature: equal for attempts that failed alike.
+        diagnosis: why it failed.
         progress: how far it got.
         node: of its first failure; empty if unknown.
-        retry: the advice for its failure alone.
     """
 
-    klass: str
-    signature: str
-    progress: Progress = Progress()
+    diagnosis: Diagnosis
+    progress: Progress
     node: str = ""
-    retry: str | None = None
+
+    @property
+    def signature(self) -> tuple[str | None, ...]:
+        """What equal failures share: class, rule, place in the code, and message without numbers."""
+        klass, rule, details = self.diagnosis.klass, self.diagnosis.rule, self.diagnosis.details
+        message = _VARIES.sub("#", self.diagnosis.headline)
+        return klass, rule, details.get("code_file"), details.get("code_line"), message
 
 
 class RetryAdvice(NamedTuple):
@@ -80,15 +83,6 @@ def recorded(values: Mapping[str, Any], *evidence: Evidence) -> Diagnosis:
     )
 
 
-def attempt_of(diagnosis: Diagnosis, progress: Progress, node: str = "") -> Attempt:
-    """An attempt; equal failures share class, rule, place in the code, and message without numbers."""
-    details = diagnosis.details
-    place = f"{details.get('code_file', '')}:{details.get('code_line', '')}"
-    message = _VARIES.sub("#", diagnosis.headline)
-    signature = f"{diagnosis.klass}|{diagnosis.rule}|{place}|{message}"
-    return Attempt(diagnosis.klass, signature, progress, node, diagnosis.retry)
-
-
 def retry_advice(attempts: Sequence[Attempt]) -> RetryAdvice:
     """Advice after these attempts.
 
@@ -99,12 +93,13 @@ def retry_advice(attempts: Sequence[Attempt]) -> RetryAdvice:
     alike = list(takewhile(lambda each: each.signature == last.signature, reversed(attempts)))
     equal = len(alike)
     progress = last.progress.is_beyond(before.progress) if len(attempts) > 1 else None
-    advice = RetryAdvice(last.retry, "", len(attempts), equal, progress)
-    if equal < 2 or last.klass in (NONE, UNKNOWN, *_STOPS):
+    retry = last.diagnosis.retry
+    advice = RetryAdvice(retry, "", len(attempts), equal, progress)
+    if equal < 2 or last.diagnosis.klass in (NONE, UNKNOWN, *_STOPS):
         return advice
     same = f"the same failure {equal} times"
     nodes = {each.node for each in alike}
-    if last.retry == "retry_elsewhere":
+    if retry == "retry_elsewhere":
         if len(nodes) == 1 and last.node:
             return advice._replace(words=f"{same} on {last.node}; choose another node")
         if len(nodes - {""}) < equal:
@@ -118,7 +113,7 @@ def retry_advice(attempts: Sequence[Attempt]) -> RetryAdvice:
         return advice._replace(retry="retry", words=words)
     if progress is False:
         return advice._replace(retry="after_fix", words=f"{same}, without progress: {steps}")
-    if last.retry in _RETRIABLE and equal < BOUND:
+    if retry in _RETRIABLE and equal < BOUND:
         return advice._replace(words=f"{same}; no progress is known, so retry once more")
     return advice._replace(retry="after_fix", words=f"{same}, and no progress is known")
 

@@ -15,14 +15,12 @@ from pairun.diagnose.clusterobjects import ObjectReport
 from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_class, of_signals
 from pairun.diagnose.podjournal import in_message
 from pairun.diagnose.signals import Signal
+from pairun.diagnose.systemfacts import BEFORE_START
 from pairun.diagnose.table import Table
 from pairun.diagnose.testimony import ENDED, Report
 from pairun.diagnose.times import Moment, seconds_between
 from pairun.diagnose.writerlog import CHILD_FAILED, Finding
 from pairun.diagnose.writers import Writer
-
-_BEFORE_START = frozenset(("unschedulable", "image_missing", "registry_unavailable"))
-"""Classes that no longer hold once the Pod's container has started."""
 
 _SAME_S = 1.5
 """Pods' ends that differ by less have no order, in seconds: Kubernetes counts whole seconds."""
@@ -43,12 +41,11 @@ def with_objects(
         deadline_s: limit for each termination message, in seconds of CPU time.
     """
     pods = _pods(objects)
-    logs = _logs_of(pods, findings, are_ranks=_are_ranks(pods, findings))
+    logs = _logs_of(pods, findings)
     # where logs name some Pods, only Pods that are named alike are of the job
     stems = {_stem(pod.name) for pod in pods if logs[pod.name]}
     pods = [pod for pod in pods if not stems or _stem(pod.name) in stems]
-    are_ranks = _are_ranks(pods, findings)
-    logs = _logs_of(pods, findings, are_ranks=are_ranks)
+    logs, are_ranks = _logs_of(pods, findings), _are_ranks(pods, findings)
     failed = [pod for pod in pods if pod.exit_code]
     first = _earliest(failed, objects)
     alone = " before the others" if len(first) == 1 < len(failed) else ""
@@ -58,7 +55,11 @@ def with_objects(
     writers: dict[str, Writer] = {}
     for pod in pods:
         mine = logs[pod.name]
-        writer = _writer(pod, [findings[n].writer for n in mine], are_ranks=are_ranks)
+        ranks = {findings[n].writer.rank for n in mine} - {None}
+        # without a known rank it is no launcher
+        rank = pod.number if are_ranks and not mine else None
+        writer = Writer(rank, pod.label, pod.node, has_ranks=rank is None)
+        writer = findings[mine[0]].writer if mine and len(ranks) < 2 else writer
         writers[pod.name] = writer
         for n in mine:
             joined[n] = _at_node(joined[n], pod)
@@ -68,16 +69,25 @@ def with_objects(
                 f"Kubernetes recorded that {pod.label} ended with exit code {pod.exit_code}{alone}"
             )
             said = (Report(ENDED, writer.rank, words, exit_code=pod.exit_code, first=bool(alone)),)
-        signals = [s for s in pod.signals if not (pod.started and s.klass in _BEFORE_START)]
+        signals = [s for s in pod.signals if not (pod.started and s.klass in BEFORE_START)]
         if mine and not are_quiet:
             # the logs show more than an exit code does
             signals = [each for each in signals if each.klass != CHILD_FAILED]
         elif pod.by_code is not None:
             signals.append(pod.by_code)
-        own = _finding(pod, signals, writer, None if mine else table, deadline_s)
-        if own is not None and (not own.diagnosis.is_clean or not findings):
+        best = max(signals, key=lambda s: s.weight, default=None)
+        shown = [] if best is None else [_of_object(best, "Pod", pod.name)]
+        if not mine:
+            shown = shown or [of_class(NONE, 0.7)]
+            place = Evidence(pod.where[0], pod.message_line, f"Pod {pod.name}")
+            shown += [in_message(pod.message, place, table, deadline_s)] if pod.message else []
+        why = max(shown, key=lambda d: (d.klass != UNKNOWN, d.confidence), default=None)
+        if why is not None and (not why.is_clean or not findings):
             at = _moment(pod, [findings[n].last for n in mine])
-            joined.append(own._replace(at=at, reports=said))
+            own = Finding(writer, pod.where[0], why, at, pod.at, bytes=1, reports=said)
+            own = own._replace(finished=pod.exit_code == 0)
+            is_beside = writer.has_ranks and not own.is_cause
+            joined.append(own._replace(writer=writer._replace(launcher=True)) if is_beside else own)
         elif mine:
             before = joined[mine[0]]
             joined[mine[0]] = before._replace(reports=(*before.reports, *said))
@@ -87,15 +97,15 @@ def with_objects(
 def _pods(objects: Sequence[ObjectReport]) -> list[ObjectReport]:
     """The Pods, each once, with what their Events report; also Pods that only Events name."""
     # of two states of a Pod, as a watch prints them, the last counts
-    pods = {each.name: each for each in objects if each.kind == "Pod" and not each.is_event}
+    pods = {each.name: each for each in objects if each.kind == "Pod"}
     for each in objects:
-        if each.kind == "Pod" and each.is_event:
-            pod = pods.get(each.name)
-            pods[each.name] = each if pod is None else pod._replace(
+        if each.kind == "Event":
+            pod = pods.get(each.name, each._replace(signals=()))
+            pods[each.name] = pod._replace(
                 signals=(*pod.signals, *each.signals),
                 at=pod.at or each.at,
                 started=pod.started or each.started,
-            )  # fmt: skip
+            )
     return list(pods.values())
 
 
@@ -105,15 +115,9 @@ def _stem(name: str) -> str:
 
 
 def _logs_of(
-    pods: Sequence[ObjectReport], findings: Sequence[Finding], *, are_ranks: bool
+    pods: Sequence[ObjectReport], findings: Sequence[Finding]
 ) -> Mapping[str, Sequence[int]]:
-    """The indexes of the findings from each Pod's logs.
-
-    Args:
-        pods: the Pods.
-        findings: of the job's logs.
-        are_ranks: whether the numbers of the Pods are those of ranks.
-    """
+    """The indexes of the findings from each Pod's logs."""
     names = [
         {
             *f.file.split("/"),
@@ -123,7 +127,7 @@ def _logs_of(
         }
         for f in findings
     ]
-    logs = {}
+    are_ranks, logs = _are_ranks(pods, findings), {}
     for pod in pods:
         own = {pod.name, pod.label, pod.uid} - {""}
         logs[pod.name] = [n for n, each in enumerate(names) if own & each]
@@ -148,15 +152,6 @@ def _are_ranks(pods: Sequence[ObjectReport], findings: Sequence[Finding]) -> boo
     return are_of_pods or not is_multiple or numbers != set(range(len(numbers)))
 
 
-def _writer(pod: ObjectReport, mine: Sequence[Writer], *, are_ranks: bool) -> Writer:
-    """The writer of a Pod's logs; the Pod itself if it has several ranks or no log."""
-    if mine and len({each.rank for each in mine} - {None}) < 2:
-        return mine[0]
-    rank = pod.number if are_ranks and not mine else None
-    # a Pod of the job without a known rank is no launcher
-    return Writer(rank, pod.label, pod.node, has_ranks=rank is None)
-
-
 def _at_node(finding: Finding, pod: ObjectReport) -> Finding:
     """A finding with its Pod's node, unless the log names its host."""
     if not pod.node or finding.writer.host not in ("", finding.writer.label, pod.name):
@@ -164,45 +159,12 @@ def _at_node(finding: Finding, pod: ObjectReport) -> Finding:
     return finding._replace(writer=finding.writer._replace(host=pod.node))
 
 
-def _finding(
-    pod: ObjectReport,
-    signals: Sequence[Signal],
-    writer: Writer,
-    table: Table | None,
-    deadline_s: float,
-) -> Finding | None:
-    """What a Pod's state shows; None for a Pod without a signal whose log is known.
-
-    Args:
-        pod: the Pod.
-        signals: that count.
-        writer: of its log.
-        table: the rules, for the termination message; None if its log is known.
-        deadline_s: limit for the message, in seconds of CPU time.
-    """
-    best = max(signals, key=lambda s: s.weight, default=None)
-    if best is None and table is None:
-        return None
-    diagnosis = of_class(NONE, 0.7)
-    if best is not None:
-        best = best._replace(advice=best.advice.replace("POD`", f"{pod.name}`"))
-        diagnosis = _of_object(best, f"Pod {pod.name}")
-    if table is not None and pod.message:
-        where = Evidence(pod.where[0], pod.message_line, f"Pod {pod.name}")
-        shown = in_message(pod.message, where, table, deadline_s)
-        if shown.klass != UNKNOWN and shown.confidence > diagnosis.confidence:
-            diagnosis = shown
-    finished = pod.exit_code == 0
-    found = Finding(writer, pod.where[0], diagnosis, last=pod.at, finished=finished, bytes=1)
-    is_beside = writer.has_ranks and not found.is_cause
-    return found._replace(writer=writer._replace(launcher=writer.launcher or is_beside))
-
-
-def _of_object(signal: Signal, name: str) -> Diagnosis:
-    """The diagnosis from what an object reports, with the object's name in the evidence."""
-    diagnosis = of_signals([signal])
-    where = diagnosis.evidence[0]
-    return diagnosis._replace(evidence=(where._replace(text=f"{name}: {signal.words}"),))
+def _of_object(signal: Signal, kind: str, name: str) -> Diagnosis:
+    """The diagnosis from what an object reports, with the object's name in evidence and advice."""
+    advice = signal.advice.replace("POD`", f"{name}`")
+    diagnosis = of_signals([signal._replace(advice=advice)])
+    where = diagnosis.evidence[0]._replace(text=f"{kind} {name}: {signal.words}")
+    return diagnosis._replace(evidence=(where,))
 
 
 def _moment(pod: ObjectReport, lasts: Sequence[Moment | None]) -> Moment | None:
@@ -242,5 +204,5 @@ def _of_nodes(
             # the only Pod there did not end by itself
             writer = writers[stuck[0].name]
         for signal in each.signals:
-            diagnosis = _of_object(signal, f"node {each.name}")
+            diagnosis = _of_object(signal, "node", each.name)
             yield Finding(writer, diagnosis.evidence[0].file, diagnosis, bytes=1)

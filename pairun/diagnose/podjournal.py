@@ -6,19 +6,21 @@ keeps, and in termination messages (`pairun.runtime.termination`). The job's com
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 from collections.abc import Mapping, Sequence
 from time import process_time
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+from pairun.base.fields import between, field_of
 from pairun.base.foreignjson import parse_record
 from pairun.base.paths import JOURNAL
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, FAULTS, NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_class
-from pairun.diagnose.history import Attempt, advised, attempt_of, recorded, retry_advice
+from pairun.diagnose.history import Attempt, advised, recorded, retry_advice
 from pairun.diagnose.lines import Log
 from pairun.diagnose.progress import Progress, progress_in
 from pairun.diagnose.table import Table
@@ -27,8 +29,7 @@ from pairun.kube.endwords import diagnosis as diagnosis_in
 from pairun.kube.endwords import failed_task
 from pairun.volume.door import Door
 from pairun.volume.journal import Record, read_journal
-from pairun.volume.progressfile import MAX_BYTES, parse_progress
-from pairun.volume.progressfile import NAME as NOTED
+from pairun.volume.progressfile import read_progress
 
 OUTPUT = "user-all"
 """The folder in a Pod's log directory with the output of the user's command."""
@@ -46,16 +47,11 @@ _NODE = "this node"
 """The node of all attempts: a Pod stays on one node."""
 
 _REASON = re.compile(r"(?P<message>.*) \[(?P<kind>[a-z]+); fault: (?P<fault>[a-z]+)\]")
-_BY_MODULE: Mapping[str, str] = {
-    "barrier": "rendezvous_timeout",
-    "gpu_check": "gpu_not_available",
-    "image_check": "image_missing",
-    "mount_storage": "storage_io_error",
-    "package": "build_failed",
-    "port_check": "port_in_use",
-    "ssh_barrier": "rendezvous_timeout",
-    "volume_check": "storage_io_error",
-}
+_BY_MODULE = {
+    "barrier": "rendezvous_timeout", "ssh_barrier": "rendezvous_timeout", "port_check": "port_in_use",
+    "image_check": "image_missing", "gpu_check": "gpu_not_available", "package": "build_failed",
+    "mount_storage": "storage_io_error", "volume_check": "storage_io_error",
+}  # fmt: skip
 """The class of a module's failure whose message no rule matches."""
 
 _RETRIES = {"transient": "retry", "timeout": "retry", "conflict": "retry_elsewhere"}
@@ -110,8 +106,12 @@ def journal_of(path: str, table: Table, deadline_s: float) -> PodJournal | None:
         return None
     phase, last = _since_last("phase_begin", records), _since_last("command_begin", records)
     was_stopped = any(r.get("outcome") == "signal" for r in _of(phase, "phase_end"))
-    has_begun, code = bool(_of(records, "command_begin")), _exit_code(records)
-    own = _of(last, "diagnosis")[-1:] if has_begun else []
+    commands = _of(records, "command_begin", "command_end")
+    # a command that has begun again has no exit code yet
+    code = (
+        field_of(commands[-1], "exit_code", Annotated[int, between(0, 255)]) if commands else None
+    )
+    own = _of(last, "diagnosis")[-1:] if commands else []
     diagnosis = None
     if own:
         shown = own[0].get("evidence")
@@ -120,7 +120,7 @@ def journal_of(path: str, table: Table, deadline_s: float) -> PodJournal | None:
         diagnosis = _cause(own[0], Evidence(journal, records.index(own[0]) + 1, text))
     ended = [r for r in _of(phase, "task_end") if not r.get("handler")]
     failed = next((r for r in ended if r.get("outcome") == "failed"), None)
-    if failed and not was_stopped and not (has_begun and code is not None):
+    if failed and not was_stopped and code is None:
         mine = [r for r in phase if r.get("task") == failed.get("task")]
         facts = _of(mine, "attempt_begin")[-1:] + _of(mine, "wait")[-1:]
         more: Record = {k: r[k] for r in facts for k in ("module", "because") if k in r}
@@ -148,13 +148,6 @@ def _since_last(kind: str, records: Sequence[Record]) -> Sequence[Record]:
     """The records from the last one of a type on; all if there is none."""
     begins = [n for n, record in enumerate(records) if record.get("type") == kind]
     return records[begins[-1] :] if begins else records
-
-
-def _exit_code(records: Sequence[Record]) -> int | None:
-    """The exit code of the last command; None while it runs."""
-    commands = _of(records, "command_begin", "command_end")
-    code = commands[-1].get("exit_code") if commands else None
-    return code if isinstance(code, int) and 0 <= code <= 255 else None
 
 
 def in_message(message: str, where: Evidence, table: Table, deadline_s: float) -> Diagnosis:
@@ -231,16 +224,16 @@ def with_pod_history(diagnosis: Diagnosis, door: Door, folder: str, log: bytes) 
     """
     if diagnosis.klass == NONE:
         return diagnosis
-    noted = parse_progress(_end_of(door, os.path.join(folder, NOTED), MAX_BYTES))
+    noted = read_progress(door, folder)
     source = "log" if noted is None else "pairun progress"
-    progress = (
-        progress_in(log) if noted is None else Progress(noted.step, noted.epoch, noted.checkpoint)
-    )
-    journal = _end_of(door, os.path.join(folder, JOURNAL), _JOURNAL_BYTES)
+    progress = progress_in(log) if noted is None else Progress(*noted[:3])
+    journal = b""
+    with contextlib.suppress(OSError):
+        journal = door.read_end(os.path.join(folder, JOURNAL), _JOURNAL_BYTES)
     lines = (line for line in journal.splitlines() if b'"diagnosis"' in line)
     records = [record for line in lines if (record := parse_record(line)) is not None]
     earlier = [_attempt(record, source) for record in _of(records, "diagnosis")[-_MAX_ATTEMPTS:]]
-    advice = retry_advice([*earlier, attempt_of(diagnosis, progress, _NODE)])
+    advice = retry_advice([*earlier, Attempt(diagnosis, progress, _NODE)])
     details = {k: str(v) for k, v in progress._asdict().items() if v not in (None, "")}
     details |= {"progress_from": source} if details else {}
     return advised(diagnosis._replace(details={**diagnosis.details, **details}), advice)
@@ -259,11 +252,4 @@ def _attempt(record: Record, source: str = "") -> Attempt:
         texts = (str(details.get(key)) for key in ("step", "epoch"))
         step, epoch = (int(text) if re.fullmatch("[0-9]{1,15}", text) else None for text in texts)
         progress = Progress(step, epoch, str(details.get("checkpoint") or ""))
-    return attempt_of(diagnosis, progress, _NODE)
-
-
-def _end_of(door: Door, path: str, size: int) -> bytes:
-    try:
-        return door.read_end(path, size)
-    except OSError:
-        return b""
+    return Attempt(diagnosis, progress, _NODE)

@@ -294,7 +294,10 @@ _REASON = re.compile(
 _STARTED = re.compile(r"Successfully (?:assigned|pulled)\b|\bStarted container\b")
 """A later event of a Pod that had waited for its node or its image."""
 
-_BEFORE_START, _NEXT_EVENTS = frozenset(("unschedulable", "image_missing")), 40
+BEFORE_START = frozenset(("unschedulable", "image_missing", "registry_unavailable"))
+"""Classes that no longer hold once the Pod's container has started."""
+
+_NEXT_EVENTS = 40
 
 
 def of_event(reason: str, message: str) -> Signal | None:
@@ -346,7 +349,7 @@ def of_message(message: str) -> Signal | None:
 def _of_pod(seen: _Seen) -> Sequence[Signal] | None:
     reasons = (each["word"] or each[0] for each in _REASON.finditer(seen.line.text))
     stated = next(filter(None, (of_message(seen.line.text), *map(of_reason, reasons))), None)
-    if stated is None or stated.klass not in _BEFORE_START:
+    if stated is None or stated.klass not in BEFORE_START:
         return [stated] if stated else None
     is_over = any(
         _STARTED.search(after.text) for after in seen.log.after(seen.line.at, _NEXT_EVENTS)

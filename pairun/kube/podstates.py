@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import attrs
 
@@ -126,11 +126,9 @@ def read_pod(pod: Mapping[str, Any]) -> PodState:
     init_code, code = _code(init), _code(app)
     ends = [_ended(c).get("finishedAt") for c in (init, app)]
     eviction = _eviction(meta, status)
-    if eviction is None:
-        phase, reason = _phase(meta, status, init, app)
-    else:
-        phase, reason = "failed", eviction.reason
-        ends = [eviction.when]
+    phase, reason = _phase(meta, status, init, app)
+    if eviction is not None:
+        phase, (reason, *ends) = "failed", eviction
     return PodState(
         role=visible(role or "pod"),
         index=index or 0,
@@ -208,15 +206,8 @@ def _code(container: Mapping[str, Any]) -> int | None:
     return code if isinstance(code, int) else None
 
 
-class _Eviction(NamedTuple):
-    """Why and when (RFC 3339) the cluster ended a Pod."""
-
-    reason: str
-    when: str
-
-
-def _eviction(meta: Mapping[str, Any], status: Mapping[str, Any]) -> _Eviction | None:
-    """The eviction of a Pod; None if the cluster did not evict it.
+def _eviction(meta: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Why and when (RFC 3339) the cluster evicted a Pod; None if it did not.
 
     From Kubernetes 1.26 on, the API server and the controllers set the condition
     ``DisruptionTarget`` before they signal the Pod's processes (Kubernetes, "Disruptions"). The
@@ -226,12 +217,12 @@ def _eviction(meta: Mapping[str, Any], status: Mapping[str, Any]) -> _Eviction |
     if status.get("phase") == "Succeeded" and meta.get("ownerReferences"):
         return None
     if status.get("reason") == "Evicted":
-        return _Eviction(f"evicted ({status.get('message') or 'by its node'})", "")
+        return f"evicted ({status.get('message') or 'by its node'})", ""
     condition = conditions_of(status).get("DisruptionTarget", {})
     if condition.get("status") != "True":
         return None
     words = ": ".join(str(condition[k]) for k in ("reason", "message") if condition.get(k))
-    return _Eviction(f"evicted ({words})", str(condition.get("lastTransitionTime") or ""))
+    return f"evicted ({words})", str(condition.get("lastTransitionTime") or "")
 
 
 def _phase(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pairun.diagnose.diagnosis import of_class
 from pairun.diagnose.history import Attempt, retry_advice
 from pairun.diagnose.progress import Progress, progress_in
 
@@ -12,7 +13,8 @@ def attempt(
     step: int | None, *, retry: str | None = "retry", how: str = "a", node: str = ""
 ) -> Attempt:
     """An attempt that came to a step."""
-    return Attempt("nccl_timeout", how, Progress(step), node, retry)
+    diagnosis = of_class("nccl_timeout", 0.9)._replace(rule=how, retry=retry)
+    return Attempt(diagnosis, Progress(step), node)
 
 
 def test_one_attempt_changes_nothing() -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import attrs
 
 from pairun.base.escapes import visible
-from pairun.diagnose.history import Attempt, attempt_of, recorded, retry_advice
+from pairun.diagnose.history import Attempt, recorded, retry_advice
 from pairun.diagnose.progress import Progress, progress_in
 from pairun.engines.kubernetes.apierrors import ClusterRefusal, Patience, Unreachable
 from pairun.engines.kubernetes.cluster import PAGE, Cluster
@@ -154,7 +154,7 @@ def _attempts(cluster: Cluster, state: PodState, pod: Mapping[str, Any]) -> Iter
             progress = Progress()
             with contextlib.suppress(ClusterRefusal, Unreachable):
                 progress = progress_in(b"".join(cluster.log(state.pod, query)))
-            yield attempt_of(recorded(why), progress, state.node or "")
+            yield Attempt(recorded(why), progress, state.node or "")
 
 
 # --- following ------------------------------------------------------------------------------------
