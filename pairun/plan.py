@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 import attrs
 
-from pairun.base.fields import BadField, Seconds, between, type_words
+from pairun.base.fields import Seconds, between
 from pairun.contract.loading import ModuleFile
 from pairun.module import FailureKind, Phase
 
@@ -50,13 +50,6 @@ class Late:
     vars: Mapping[str, Any] = attrs.field(factory=dict)
 
 
-def _text(value: Any, where: str) -> Any:
-    """A check for a text that may be late."""
-    if isinstance(value, str | Late):
-        return value
-    raise BadField(where, f"be text, it is {type_words(value)}")
-
-
 @attrs.frozen(kw_only=True)
 class Task:
     """One use of a module, resolved.
@@ -83,7 +76,7 @@ class Task:
     """
 
     id: str
-    name: Annotated[Any, _text]
+    name: str | Late
     module: str
     args: Mapping[str, Any]
     when: Any = True
@@ -104,7 +97,7 @@ class Task:
     @property
     def title(self) -> str:
         """Its name before it runs."""
-        return self.name.template if isinstance(self.name, Late) else str(self.name)
+        return self.name.template if isinstance(self.name, Late) else self.name
 
 
 @attrs.frozen(kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from pairun.contract.kinds import Path
+from pairun.base.fields import Path
 from pairun.errors import Problem, Problems, did_you_mean, nearest
 from pairun.job.model import RUNTIME_PLUGIN, Prerequisite, fc_name
 from pairun.job.protocol import ROLE_KEYS, SCHEMA, home_of

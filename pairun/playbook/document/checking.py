@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pairun.base.durations import DURATION_PATTERN
-from pairun.contract.kinds import Path, shown
+from pairun.base.fields import Path
+from pairun.contract.kinds import shown
 from pairun.errors import Problem, did_you_mean, nearest
 from pairun.module import Secret
 from pairun.playbook.document.plainschema import fits
