@@ -104,7 +104,7 @@ def _data(reviewed: Reviewed, vault: Vault) -> dict[str, Any]:
 
 
 def _task_data(task: Task, vault: Vault) -> dict[str, Any]:
-    keywords = {k: v for k, v in keyword_values(task).items() if not is_unset(v)}
+    keywords = {k: v for k, v in keyword_values(task).items() if not is_unset(k, v)}
     handlers = [
         {"id": h.id, "name": vault.text(h.title), "module": h.module, "event": list(h.events),
          **_task_data(h, vault)}

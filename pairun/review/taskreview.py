@@ -97,9 +97,13 @@ def keyword_values(task: Task) -> dict[str, Any]:
     return values
 
 
-def is_unset(value: Any) -> bool:
-    """Whether a keyword has a default that no reader needs."""
-    return value is None or value is True or value in ({}, "all")
+_DEFAULTS = keyword_values(Task(id="", name="", module="", args={}))
+
+
+def is_unset(keyword: str, value: Any) -> bool:
+    """Whether a keyword has its default, and a reader need not know it."""
+    is_of_interest = keyword in ("retries", "failure_policy")
+    return not is_of_interest and (keyword, value) in _DEFAULTS.items()
 
 
 def review_phase(
