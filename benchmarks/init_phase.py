@@ -124,7 +124,7 @@ def prepared(plugins: Sequence[Mapping[str, Any]]) -> Iterator[Fixture]:
         env = {**os.environ, "PYTHONPYCACHEPREFIX": str(path / "compiled")}
         env.pop("PYTHONDONTWRITEBYTECODE", None)
         rules = path / "rules.json.z"
-        env[readyrules.VARIABLE] = str(rules)
+        env[readyrules.RULES_VARIABLE] = str(rules)
         made = readyrules.made_rules(open_content([], {}), Problems())
         rules.write_bytes(readyrules.packed(made))
         image = f"127.0.0.1:{registry.server_address[1]}/team/image:1"

@@ -23,8 +23,8 @@ from pairun.cli.examples import examples_of
 from pairun.cli.main import COMMANDS, parser_of
 from pairun.contract.arguments import arguments
 from pairun.diagnose.classes import CLASSES
-from pairun.engines.doctor.rights import COMMANDS as RIGHTS
-from pairun.engines.doctor.rights import ENGINES, Right, rules
+from pairun.engines.doctor.rights import KIND_OF_ENGINE, Right, rules
+from pairun.engines.doctor.rights import RIGHTS_OF_COMMANDS as RIGHTS
 from pairun.engines.kubernetes.apierrors import role_rule
 from pairun.module import CheckModule, Context, Module
 from pairun.module.context import Effect
@@ -286,7 +286,7 @@ def rights() -> Iterator[str]:
     yield "\n`the workload` is the kind that the engine creates. `delete` and `get` let `submit` remove what it created"
     yield "when a later object is refused; without `patch`, the Secrets and the ConfigMap stay when only the workload is"
     yield "deleted."
-    for engine in ENGINES:
+    for engine in KIND_OF_ENGINE:
         yield f"\n## All commands with the engine {engine}\n"
         yield "```yaml\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role"
         yield f"metadata:\n  name: pairun-{engine}\nrules:"
@@ -297,7 +297,7 @@ def rights() -> Iterator[str]:
 
 def _right(right: Right) -> str:
     """The verbs on a resource, and the engines if not all need them."""
-    only = "" if len(right.engines) == len(ENGINES) else f" ({', '.join(right.engines)})"
+    only = "" if len(right.engines) == len(KIND_OF_ENGINE) else f" ({', '.join(right.engines)})"
     return f"{', '.join(right.verbs)} on {right.resource}{only}"
 
 

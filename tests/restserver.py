@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pairun.job.model import DEFAULT_SHM_MB, Job, Role
 from pairun.kube.labels import CONFIG_SECRET, REGISTRY_SECRET
+from pairun.kube.owners import Object
 from pairun.kube.ports import DEFAULT_RANGE, PORT_ANNOTATION, port_annotation
 from pairun.openpai.framework import make_framework
 from pairun.openpai.platform import app_variables, framework_environment, init_variables
-
-Object = dict[str, Any]
 
 
 def framework_of(

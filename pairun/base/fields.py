@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 Path = tuple[str | int, ...]
 Check = Callable[[Any, str], Any]
 """Takes a value of the right type and its place; returns the value, or raises `BadField`."""
@@ -36,7 +36,7 @@ class BadField(Exception):
         self.kind, self.value, self.path = kind, value, path
 
 
-def decode(kind: type[T], value: object, where: str = "") -> T:
+def decode(kind: type[_T], value: object, where: str = "") -> _T:
     """The value as a type that has hints: a record, a list, a mapping, plain data.
 
     The hint ``Annotated[T, check]`` adds a `Check`. Numbers are finite.
@@ -50,7 +50,7 @@ def decode(kind: type[T], value: object, where: str = "") -> T:
         BadField: a field is missing, unknown, of a wrong type or out of range.
     """
     walk = Walk()
-    result: T = walk.read(kind, value, (where,) if where else ())
+    result: _T = walk.read(kind, value, (where,) if where else ())
     for problem in walk.problems:
         raise problem
     return result

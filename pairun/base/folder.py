@@ -25,10 +25,10 @@ LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFE
 
-MAX_BYTES = 256 * 1024 * 1024
+_MAX_BYTES = 256 * 1024 * 1024
 """The largest file that is read by default."""
 
-MAX_DEPTH = 400
+_MAX_DEPTH = 400
 """Directories nested deeper are not removed: each level needs an open directory."""
 
 _PIECE = 256 * 1024
@@ -128,7 +128,7 @@ class Folder:
             fd = open_regular(name, os.O_RDONLY, folder=folder, follows_links=self.follows_links)
         return os.fdopen(fd, "rb")
 
-    def read(self, path: str, max_bytes: int = MAX_BYTES) -> bytes:
+    def read(self, path: str, max_bytes: int = _MAX_BYTES) -> bytes:
         """Read a whole file; one that is larger than ``max_bytes`` is an error."""
         with self.open(path) as file:
             size = os.fstat(file.fileno()).st_size
@@ -436,11 +436,11 @@ def _remove(
 ) -> bool:
     """Remove one entry of an open directory and everything below it; returns whether it is gone.
 
-    `MAX_DEPTH` bounds stack frames and open directories.
+    `_MAX_DEPTH` bounds stack frames and open directories.
     """
     if path in mounts:
         return False
-    if depth > MAX_DEPTH:
+    if depth > _MAX_DEPTH:
         raise OSError(errno.ENAMETOOLONG, "the directories are nested too deeply")
     try:
         entry = os.stat(name, dir_fd=folder, follow_symlinks=False)

@@ -12,10 +12,10 @@ import re
 from json import JSONDecodeError
 from typing import Any
 
-MAX_BYTES = 256 << 20
+MAX_JSON_BYTES = 256 << 20
 """The largest file that pairun reads, `cluster.json`; most callers read less."""
 
-MAX_DEPTH = 100
+MAX_JSON_DEPTH = 100
 """Documents have 64 levels at most (`pairun.playbook.document.reading`); plans and answers hold them."""
 
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"(\s*+:)?)?|[][{}]', re.DOTALL)
@@ -46,10 +46,10 @@ def parse_json(data: bytes | str, *, strict: bool = False) -> Any:
             the last value of a key counts, as in Go and Python.
 
     Raises:
-        JSONDecodeError: it is not JSON, larger than `MAX_BYTES`, or deeper than `MAX_DEPTH`.
+        JSONDecodeError: it is not JSON, larger than `MAX_JSON_BYTES`, or deeper than `MAX_JSON_DEPTH`.
     """
-    if len(data) > MAX_BYTES:
-        raise JSONDecodeError(f"Larger than {MAX_BYTES >> 20} MiB", "", 0)
+    if len(data) > MAX_JSON_BYTES:
+        raise JSONDecodeError(f"Larger than {MAX_JSON_BYTES >> 20} MiB", "", 0)
     try:
         text = data if isinstance(data, str) else data.decode()
         if _may_be_deep(text):
@@ -85,12 +85,12 @@ def parse_record(data: bytes | str) -> dict[str, Any] | None:
 
 def _may_be_deep(text: str) -> bool:
     """Whether `_check` must look: it knows the place, and takes ten times as long as this."""
-    if text.count("[") + text.count("{") <= MAX_DEPTH:
+    if text.count("[") + text.count("{") <= MAX_JSON_DEPTH:
         return False
     escaped = text.encode("ascii", "ignore").replace(b"\\\\", b"").replace(b'\\"', b"")
     marks = escaped.translate(_MARKS, _OTHERS).replace(b'""', b"")
     levels = b"".join(marks.split(b'"')[::2])
-    for _ in range(MAX_DEPTH):
+    for _ in range(MAX_JSON_DEPTH):
         levels = levels.replace(b"[]", b"")
     return bool(levels)
 
@@ -102,8 +102,8 @@ def _check(text: str, at: int, *, unique_keys: bool = False) -> None:
         start = token.start()
         if text[start] in "[{":
             objects.append(set())
-            if len(objects) > MAX_DEPTH:
-                raise JSONDecodeError(f"More than {MAX_DEPTH} levels deep", text, start)
+            if len(objects) > MAX_JSON_DEPTH:
+                raise JSONDecodeError(f"More than {MAX_JSON_DEPTH} levels deep", text, start)
         elif text[start] in "]}":
             del objects[-1:]
             if not objects:

@@ -23,7 +23,7 @@ LATEST_STEP = 0.8
 """The part of the command's time within which all steps of a rewritten stop are sent."""
 
 
-class Step(NamedTuple):
+class SignalStep(NamedTuple):
     """A signal that is sent some seconds after the original one."""
 
     after_s: float
@@ -32,8 +32,8 @@ class Step(NamedTuple):
 
 # The group of a session leader is orphaned, and the kernel does not stop it on the terminal's
 # signals (setpgid(2)), so it gets SIGSTOP, as with dumb-init.
-_STOP = (Step(0.0, signal.SIGSTOP),)
-_BY_DEFAULT: Mapping[int, tuple[Step, ...]] = {
+_STOP = (SignalStep(0.0, signal.SIGSTOP),)
+_BY_DEFAULT: Mapping[int, tuple[SignalStep, ...]] = {
     signal.SIGTSTP: _STOP, signal.SIGTTIN: _STOP, signal.SIGTTOU: _STOP,
 }  # fmt: skip
 
@@ -48,15 +48,15 @@ class Forwarding(NamedTuple):
     """
 
     to_group: bool = True
-    rewrite: Mapping[int, tuple[Step, ...]] = {}
+    rewrite: Mapping[int, tuple[SignalStep, ...]] = {}
     only: frozenset[int] | None = None
 
-    def steps(self, number: int) -> tuple[Step, ...]:
+    def steps(self, number: int) -> tuple[SignalStep, ...]:
         """The signals to send for a signal, in order of time."""
         if self.only is not None and number not in self.only:
             return ()
         steps = self.rewrite.get(number, _BY_DEFAULT.get(number))
-        return (Step(0.0, number),) if steps is None else steps
+        return (SignalStep(0.0, number),) if steps is None else steps
 
 
 # The signals that our own processes handle; others are meant for the command and would end them.
@@ -93,14 +93,14 @@ def read_forwarding(signals: object, signals_to: object) -> Forwarding:
     return Forwarding(signals_to != "process", rewrite)
 
 
-def _steps(entries: object) -> Iterator[Step]:
+def _steps(entries: object) -> Iterator[SignalStep]:
     if not isinstance(entries, list) or (entries and _wait(entries[-1]) is not None):
         raise ValueError(f"{entries!r} is not a list of signals with waits between them")
     after_s = 0.0
     for entry in entries:
         wait = _wait(entry)
         if wait is None:
-            yield Step(after_s, _number(entry))
+            yield SignalStep(after_s, _number(entry))
         else:
             after_s += wait
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-VARIABLE = "PAIRUN_GRACE"
+GRACE_VARIABLE = "PAIRUN_GRACE"
 """The variable with the Pod's grace time; engines set both to the same value."""
 
 RESERVE_SHARE = 0.2
@@ -12,11 +12,14 @@ RESERVE_S = 2.0
 """The minimum time reserved for everything after the command, in seconds."""
 
 SUMMARY_SHARE = 0.05
-SUMMARY_S = 1.0
+_MIN_SUMMARY_S = 1.0
 """The minimum part of the reserve for the exit summary, in seconds."""
 
 MARGIN_S = 0.5
 """The last part of the reserve, for stopping remaining processes and our own exit."""
+
+KUBELET_S = 2.0
+"""The seconds of a Pod's grace time that may pass before PID 1 gets the stop signal."""
 
 
 class Grace:
@@ -50,7 +53,7 @@ class Grace:
     @property
     def summary_s(self) -> float:
         """The exit summary's part: a twentieth, at least a second, at most a third of the reserve."""
-        return min(max(self.seconds * SUMMARY_SHARE, SUMMARY_S), self.reserve_s / 3)
+        return min(max(self.seconds * SUMMARY_SHARE, _MIN_SUMMARY_S), self.reserve_s / 3)
 
     @property
     def command_s(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from typing import Literal
 
-VARIABLE = "PAIRUN_ON_STOP"
+ON_STOP_VARIABLE = "PAIRUN_ON_STOP"
 """The variable with the setting; `pairun manifest` sets it for controllers that read exit codes."""
 
 OnStop = Literal["interrupted", "own"]

@@ -10,7 +10,7 @@ from pairun.cli.streams import say
 from pairun.engines.kubernetes.submitting import remove, wait_until_gone
 from pairun.report.problems import print_problems
 
-LISTED = 10
+_LISTED = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _listed(what: list[str]) -> str:
-    if len(what) <= LISTED:
+    if len(what) <= _LISTED:
         return ", ".join(what) or "nothing"
     kinds = Counter(each.partition(" ")[0] for each in what)
     return ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in kinds.items())

@@ -23,8 +23,8 @@ from pairun.playbook.rules import read_rules
 from pairun.report.problems import print_problems
 from pairun.report.tint import Tint
 
-SCHEMA = 1
-DEADLINE_S = 20.0
+_SCHEMA = 1
+_DEADLINE_S = 20.0
 """The time limit for reading and judging, in seconds; the answer names what was not read."""
 
 
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     failed: list[Problem] = []
     shown = 0
     for group in groups:
-        result = answer(group, table, DEADLINE_S, facts)
+        result = answer(group, table, _DEADLINE_S, facts)
         failed += [Problem("PR108", f"{name} cannot be read: {why}") for name, why in result.failed]
         if result.incident is not None:
             _show(args, result.incident, result.advice, _named(args.logs, group), blank=shown > 0)
@@ -86,7 +86,7 @@ def _show(
 ) -> None:
     """Print an answer; a single rank's log is shown like any log."""
     if args.json:
-        data = {"schema": SCHEMA, "log": name, **incident.diagnosis.data()}
+        data = {"schema": _SCHEMA, "log": name, **incident.diagnosis.data()}
         data["incident"] = None if is_alone(incident) else incident_data(incident)
         data["history"] = None if advice is None else advice._asdict()
         print_json(data, indent=None)

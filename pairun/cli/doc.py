@@ -16,7 +16,7 @@ from pairun.report.problems import problem_data
 from pairun.report.tint import Tint
 from pairun.secrets.vault import Vault
 
-SCHEMA = 1
+_SCHEMA = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,4 +50,4 @@ def run(args: argparse.Namespace) -> int:
 def _data(
     problems: Iterable[Problem], vault: Vault, document: Mapping[str, Any] = {}
 ) -> dict[str, Any]:
-    return {"schema": SCHEMA, **document, "problems": [problem_data(p, vault) for p in problems]}
+    return {"schema": _SCHEMA, **document, "problems": [problem_data(p, vault) for p in problems]}

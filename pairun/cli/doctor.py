@@ -13,12 +13,12 @@ from types import FrameType
 from pairun.base.escapes import visible
 from pairun.cli.options import add_access, cluster_of, duration_s, print_json
 from pairun.engines.doctor.examining import Examination, examine
-from pairun.engines.doctor.finding import Finding
+from pairun.engines.doctor.finding import DoctorFinding
 from pairun.engines.manifest.choices import SERVICE_ACCOUNT
 from pairun.report.tint import Tint
 
-SCHEMA = 1
-COLORS = {"ok": "green", "warning": "yellow", "failure": "red"}
+_SCHEMA = 1
+_COLORS = {"ok": "green", "warning": "yellow", "failure": "red"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,13 +53,13 @@ def run(args: argparse.Namespace) -> int:
             print(args.vault.text(_line(finding, style)), flush=True)
     if args.json:
         listed = [args.vault.record(f._asdict()) for f in findings]
-        print_json({"schema": SCHEMA, "server": cluster.server,
+        print_json({"schema": _SCHEMA, "server": cluster.server,
                     "namespace": cluster.namespace, "findings": listed})  # fmt: skip
     return 1 if any(f.level == "failure" for f in findings) else 0
 
 
-def _line(finding: Finding, style: Tint) -> str:
-    level = style(finding.level.ljust(7), COLORS[finding.level])
+def _line(finding: DoctorFinding, style: Tint) -> str:
+    level = style(finding.level.ljust(7), _COLORS[finding.level])
     do = f" · {finding.do}" if finding.do else ""
     return f"{level}  {visible(f'{finding.subject}: {finding.message}{do}')}".replace("\n", " ")
 
@@ -68,7 +68,7 @@ class _TimeIsUp(Exception):
     pass
 
 
-def _within(limit_s: float, findings: Iterator[Finding]) -> Iterator[Finding]:
+def _within(limit_s: float, findings: Iterator[DoctorFinding]) -> Iterator[DoctorFinding]:
     """Yield the findings until the time limit, even if a server stalls."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
@@ -80,7 +80,7 @@ def _within(limit_s: float, findings: Iterator[Finding]) -> Iterator[Finding]:
         yield from findings
     except _TimeIsUp:
         do = "a server answers slowly: check the network, or raise --timeout"
-        yield Finding("time", "failure", f"not finished after {limit_s:g} s", do)
+        yield DoctorFinding("time", "failure", f"not finished after {limit_s:g} s", do)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         if code is not None:
             return code
     # Only the child that runs the phase imports it: a fork copies each page that is touched later.
-    from pairun.init.phase import EXIT_CODES, review_phase, run_phase
+    from pairun.init.phase import API_EXIT_CODES, review_phase, run_phase
     from pairun.init.podplans import PodPlans
     from pairun.report.problems import print_problems
 
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         return run_phase(plans)
     except PairunError as e:
         print_problems(e.problems, args.vault)
-        return next((EXIT_CODES[p.id] for p in e.problems if p.id in EXIT_CODES), 1)
+        return next((API_EXIT_CODES[p.id] for p in e.problems if p.id in API_EXIT_CODES), 1)
 
 
 def _saved(args: argparse.Namespace) -> dict[str, str]:

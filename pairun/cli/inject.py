@@ -17,7 +17,7 @@ from pairun.engines.manifest.choices import IMAGE, check_image
 from pairun.errors import PairunError, Problem, Problems
 from pairun.inject.imagecommand import Registries
 from pairun.inject.injecting import inject, uninject
-from pairun.inject.options import DEFAULT_RESOURCES, Options
+from pairun.inject.options import DEFAULT_RESOURCES, InjectOptions
 from pairun.inject.resourcelist import KIND, is_resource_list, options_of
 from pairun.inject.treereading import read_tree
 from pairun.kube.labels import LABEL_KEY, OBJECT_NAME
@@ -155,7 +155,7 @@ def _joined(texts: list[str]) -> str:
     return out
 
 
-def _options(args: argparse.Namespace, problems: Problems) -> Options:
+def _options(args: argparse.Namespace, problems: Problems) -> InjectOptions:
     image = args.image or os.environ.get(IMAGE, "")
     check_image(image, problems)
     for option, value in args.removed:
@@ -176,7 +176,7 @@ def _options(args: argparse.Namespace, problems: Problems) -> Options:
     used = _used(args, problems)
     resources = _resources(args.init_resources, problems)
     problems.raise_errors()
-    return Options(
+    return InjectOptions(
         image=image,
         container=_named(args.container),
         entrypoint=entrypoints,

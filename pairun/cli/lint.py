@@ -14,8 +14,8 @@ from pairun.errors import Problem
 from pairun.report.problems import print_problems, problem_data
 from pairun.review.lint import SKIPPED, lint
 
-SCHEMA = 1
-FORMATS = ("text", "json", "github")
+_SCHEMA = 1
+_FORMATS = ("text", "json", "github")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_roots(parser, "a content root that the files are checked against")
     parser.add_argument(
         "--format",
-        choices=FORMATS,
+        choices=_FORMATS,
         default="text",
         help="text (default), json, or github (workflow commands)",
     )
@@ -68,7 +68,7 @@ def _print_data(problems: Sequence[Mapping[str, Any]], files: Mapping[str, str],
             print(line)
     else:
         kinds = [{"file": file, "kind": kind} for file, kind in files.items()]
-        print_json({"schema": SCHEMA, "files": kinds, "problems": problems})
+        print_json({"schema": _SCHEMA, "files": kinds, "problems": problems})
 
 
 def _exit_code(problems: Iterable[Problem]) -> int:

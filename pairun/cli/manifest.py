@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import pairun
 from pairun.cli.objectoptions import add_object_arguments, make_objects_of
-from pairun.engines.manifest.choices import Object
 from pairun.engines.manifest.versions import lowest
 from pairun.errors import PairunError, Problem, Problems
 from pairun.job.writing import as_yaml
+from pairun.kube.owners import Object
 from pairun.report.problems import print_problems
 
 

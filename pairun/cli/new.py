@@ -22,7 +22,7 @@ _TEST_NAMES = ("FakeWorld", "Path", "RealWorld")
 """The names that a module's test imports besides `pairun.module`."""
 
 
-class Kind(NamedTuple):
+class NewKind(NamedTuple):
     """One kind of start for `pairun new`.
 
     Attributes:
@@ -36,13 +36,13 @@ class Kind(NamedTuple):
     next_steps: tuple[str, ...]
 
 
-KINDS: Mapping[str, Kind] = {
-    "job": Kind(
+NEW_KINDS: Mapping[str, NewKind] = {
+    "job": NewKind(
         "job",
         {"@NAME@.yaml": "job.yaml"},
         ("pairun --dry-run @ROOT@@NAME@.yaml", "pairun run @ROOT@@NAME@.yaml"),
     ),
-    "plugin": Kind(
+    "plugin": NewKind(
         "my_plugin",
         {"plugin_specs/@NAME@.yaml": "plugin.yaml", "examples/@NAME@.yaml": "plugin_job.yaml"},
         (
@@ -50,7 +50,7 @@ KINDS: Mapping[str, Kind] = {
             "pairun run --root @HERE@ @ROOT@examples/@NAME@.yaml",
         ),
     ),
-    "module": Kind(
+    "module": NewKind(
         "my_module",
         {"modules/@NAME@.py": "module.py.txt", "tests/test_@NAME@.py": "module_test.py.txt"},
         (
@@ -59,7 +59,7 @@ KINDS: Mapping[str, Kind] = {
             "add @NAME@ to job_may.insert in @ROOT@playbooks/policy.yaml, so that jobs may use it",
         ),
     ),
-    "root": Kind(
+    "root": NewKind(
         "cluster",
         {
             "@NAME@/playbooks/init.yaml": "root_init.yaml",
@@ -74,9 +74,9 @@ KINDS: Mapping[str, Kind] = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("kind", choices=tuple(KINDS), metavar="|".join(KINDS),
+    parser.add_argument("kind", choices=tuple(NEW_KINDS), metavar="|".join(NEW_KINDS),
                         help="what to create")  # fmt: skip
-    defaults = ", ".join(f"{kind.name} for a {name}" for name, kind in KINDS.items())
+    defaults = ", ".join(f"{kind.name} for a {name}" for name, kind in NEW_KINDS.items())
     parser.add_argument("name", nargs="?", metavar="NAME",
                         help=f"its name; for a root, its folder (default: {defaults})")  # fmt: skip
     parser.add_argument("--root", metavar="DIR", default="",
@@ -100,7 +100,7 @@ def write_start(
     """Write a start. Replaces no file: if one exists, nothing is written.
 
     Args:
-        kind: a key of `KINDS`.
+        kind: a key of `NEW_KINDS`.
         name: of the job, plugin or module; of a root, its folder. None for the kind's default.
         root: the folder below which to write; empty for the current folder. A plugin or a module is
             added to the content root there.
@@ -112,7 +112,7 @@ def write_start(
     Raises:
         PairunError: the name is invalid (PR801), or a file exists or cannot be written (PR812).
     """
-    start = KINDS[kind]
+    start = NEW_KINDS[kind]
     name = start.name if name is None else name
     _check_name(kind, name, content)
     below = os.path.join(root, "") if root else ""
@@ -141,7 +141,7 @@ def _check_name(kind: str, name: str, content: Content) -> None:
     pattern = NAME_PATTERN if kind == "job" else _NAME_OF_CONTENT
     if re.fullmatch(pattern, name) is None:
         letters = "letters, digits, - and _" if kind == "job" else "a-z, 0-9 and _, a letter first"
-        raise _wrong_name(f"the name of a {kind} has {letters}, not {name!r}", KINDS[kind].name)
+        raise _wrong_name(f"the name of a {kind} has {letters}, not {name!r}", NEW_KINDS[kind].name)
     taken = {"plugin": content.specs, "module": content.modules}.get(kind, {})
     if name in KEYWORDS:
         raise _wrong_name(f"{name!r} is a keyword of playbooks", f"my_{name}")

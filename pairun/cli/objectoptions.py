@@ -7,10 +7,11 @@ import os
 import re
 
 from pairun.cli.options import add_removed, add_roots
-from pairun.engines.manifest.choices import ENGINES, IMAGE, Object, Options, Version
+from pairun.engines.manifest.choices import ENGINES, IMAGE, ManifestOptions, Version
 from pairun.engines.manifest.making import make
 from pairun.errors import PairunError, Place, Problem, Problems, Source, did_you_mean
 from pairun.job.podresources import GPU_RESOURCE
+from pairun.kube.owners import Object
 from pairun.playbook.document.checking import Format
 from pairun.playbook.document.reading import Node, node_of, read_text
 from pairun.playbook.drafts import merged
@@ -46,9 +47,9 @@ def add_object_arguments(parser: argparse.ArgumentParser) -> None:
     add_roots(parser, "a content root that overrides those of PAIRUN_PATH, to review the job with")
 
 
-def make_objects_of(args: argparse.Namespace) -> tuple[Options, list[Object], Problems]:
+def make_objects_of(args: argparse.Namespace) -> tuple[ManifestOptions, list[Object], Problems]:
     """Make the objects of ``args.job``; see `make`."""
-    options = Options(
+    options = ManifestOptions(
         engine=args.engine,
         image=args.image or os.environ.get(IMAGE, ""),
         namespace=args.namespace,

@@ -18,7 +18,7 @@ from pairun.report.journal.finding import read_all, read_instance
 from pairun.report.journal.history import InstancePast
 from pairun.report.journal.text import JournalText, print_blame
 from pairun.report.problems import print_problems
-from pairun.volume.logjournal import VARIABLE as LOG_JOURNAL
+from pairun.volume.logjournal import LOG_JOURNAL_VARIABLE
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -103,7 +103,7 @@ def _cluster(args: argparse.Namespace) -> Cluster | None:
 
 def _without_journals(name: str) -> Problem:
     message = f"no log of job '{name}' contains a journal"
-    hint = f"it does with {LOG_JOURNAL}=true in both containers, as `pairun submit` makes them"
+    hint = f"it does with {LOG_JOURNAL_VARIABLE}=true in both containers, as `pairun submit` makes them"
     return Problem("PR810", message, hint=hint)
 
 

@@ -15,7 +15,7 @@ from pairun.base.runfolders import RUNS
 from pairun.cli.options import add_color, add_roots, duration_s
 from pairun.cli.streams import give_up_stdout, say, unwritable
 from pairun.engines.local.capacity import check_capacity
-from pairun.engines.local.jobrun import LocalRun, Options, RunOutcome
+from pairun.engines.local.jobrun import LocalRun, RunOptions, RunOutcome
 from pairun.engines.local.precheck import check
 from pairun.errors import PairunError, Problem, Problems, did_you_mean
 from pairun.job.checks.surprises import job_warnings
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the job; returns the exit code of the first failed instance, or 0."""
     vault = args.vault
     job = _job(args)
-    options = Options(
+    options = RunOptions(
         workdir=args.workdir or os.path.join(RUNS, job.name),
         namespaces=not args.no_namespace,
         grace_s=duration_s("--grace", args.grace),

@@ -16,12 +16,12 @@ from pairun.playbook.keywords import playbook_schema
 from pairun.playbook.policy import published_schema
 from pairun.playbook.specs import spec_schema
 
-FORMATS = ("playbook", "plugin-spec", "policy", "job", "extras")
+_FORMATS = ("playbook", "plugin-spec", "policy", "job", "extras")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("format", nargs="?", choices=FORMATS, default="playbook")
+    parser.add_argument("format", nargs="?", choices=_FORMATS, default="playbook")
     add_roots(parser, "a content root whose modules are known too")
 
 
@@ -35,7 +35,7 @@ def schema(name: str, roots: list[str]) -> dict[str, Any]:
     """The JSON Schema of a format, including the arguments of every known module.
 
     Args:
-        name: one of `FORMATS`.
+        name: one of `_FORMATS`.
         roots: further content roots.
     """
     if name == "policy":

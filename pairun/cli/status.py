@@ -14,7 +14,7 @@ from pairun.engines.kubernetes.watching import read_job
 from pairun.errors import PairunError, Problem
 from pairun.kube.podstates import PodState
 
-SCHEMA = 1
+_SCHEMA = 1
 COLUMNS = ("INSTANCE", "POD", "NODE", "PHASE", "RESTARTS", "REASON")
 
 
@@ -52,7 +52,7 @@ def _data(state: JobState) -> dict[str, object]:
         del data["grace_s"]
         data["diagnosis"] = each.diagnosis or None
         instances.append({**data, "exit_code": each.exit_code})
-    return {"schema": SCHEMA, **attrs.asdict(state), "instances": instances}
+    return {"schema": _SCHEMA, **attrs.asdict(state), "instances": instances}
 
 
 def _print(state: JobState, args: argparse.Namespace) -> None:

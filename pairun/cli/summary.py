@@ -15,7 +15,7 @@ from pairun.diagnose.classes import UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.podjournal import with_pod_history
 from pairun.kube.events import Note
-from pairun.runtime.exitsummary import Question, answer_to
+from pairun.runtime.exitsummary import SummaryInput, answer_to
 from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
 from pairun.volume.journal import Journal
@@ -35,13 +35,13 @@ def run(args: argparse.Namespace) -> int:
     # SIGALRM limits the time of each expression; PID 1 has blocked it.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     with open(args.state_in, encoding="utf-8") as f:
-        question = Question(**json.load(f))
+        question = SummaryInput(**json.load(f))
     answer = answer_to(question, os.environ, args.vault, _first_failure, with_pod_history)
     with open(args.state_out, "w", encoding="utf-8", closefd=False) as f:
         json.dump(answer._asdict(), f)
     if answer.diagnosis is not None and not question.facts.get("stopped"):
         # PID 1 already has its answer, and limits the time of this process.
-        diagnosis = {**answer.diagnosis, "exit_code": question.user_code}
+        diagnosis = {**answer.diagnosis, "exit_code": question.failed_code}
         send_failure(diagnosis, question.volume, os.environ, args.vault)
     return 0
 

@@ -32,7 +32,7 @@ ANSWER_S = 0.05
 """Seconds of the handlers' time that are reserved for the answer to PID 1."""
 
 
-Part = Literal["tasks", "handlers"]
+_Part = Literal["tasks", "handlers"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def run_part(
-    pai_dir: str, part: Part, question_fd: int | None, answer_fd: int, vault: Vault
+    pai_dir: str, part: _Part, question_fd: int | None, answer_fd: int, vault: Vault
 ) -> None:
     """Run the tasks or the exit handlers of the plan on a shared volume.
 

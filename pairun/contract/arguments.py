@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from pairun.contract.kinds import ArgumentProblem, Kind, kind_of
+from pairun.contract.kinds import ArgumentKind, ArgumentProblem, kind_of
 from pairun.module import CheckModule, Module, Phase, StateModule
 
 _USE = (
@@ -31,7 +31,7 @@ class Argument(NamedTuple):
     """
 
     name: str
-    kind: Kind
+    kind: ArgumentKind
     doc: str
     required: bool
     default: Any

@@ -25,7 +25,7 @@ class ArgumentProblem(NamedTuple):
     hint: str | None = None
 
 
-class Kind(NamedTuple):
+class ArgumentKind(NamedTuple):
     """One kind of arguments.
 
     Attributes:
@@ -103,25 +103,25 @@ def _mode_advice(value: Any, _: str) -> str:
     )
 
 
-_SCALARS: dict[Any, Kind] = {
+_SCALARS: dict[Any, ArgumentKind] = {
     kind.hint: kind
     for kind in (
-        Kind(str, "text", {"type": "string"}, _text_advice),
-        Kind(int, "integer", {"type": "integer"}),
-        Kind(float, "number", {"type": "number"}),
-        Kind(bool, "true or false", {"type": "boolean"}),
-        Kind(Duration, "duration", {"type": "string", "pattern": f"^{DURATION_PATTERN}$"},
+        ArgumentKind(str, "text", {"type": "string"}, _text_advice),
+        ArgumentKind(int, "integer", {"type": "integer"}),
+        ArgumentKind(float, "number", {"type": "number"}),
+        ArgumentKind(bool, "true or false", {"type": "boolean"}),
+        ArgumentKind(Duration, "duration", {"type": "string", "pattern": f"^{DURATION_PATTERN}$"},
              _duration_advice, "PR210", format_duration, "write seconds: default=Duration(10.0)"),
-        Kind(Mode, "file mode", {"type": "string", "pattern": "^0?[0-7]{3,4}$"},
+        ArgumentKind(Mode, "file mode", {"type": "string", "pattern": "^0?[0-7]{3,4}$"},
              _mode_advice, "PR211", "{:04o}".format, "write a number: default=Mode(0o644)"),
-        Kind(Secret, "secret text", {"type": "string"}, may_be_secret=True),
-        Kind(types.NoneType, "null", {"type": "null"}),
-        Kind(Any, "anything", {}),
+        ArgumentKind(Secret, "secret text", {"type": "string"}, may_be_secret=True),
+        ArgumentKind(types.NoneType, "null", {"type": "null"}),
+        ArgumentKind(Any, "anything", {}),
     )
 }  # fmt: skip
 
 
-def kind_of(hint: Any) -> Kind:
+def kind_of(hint: Any) -> ArgumentKind:
     """The kind of a type.
 
     Raises:
@@ -143,10 +143,10 @@ def kind_of(hint: Any) -> Kind:
         schema = {"type": "object", "additionalProperties": item.schema}
     else:
         raise TypeError(hint)
-    return Kind(hint, name, schema, remedy=item.remedy, may_be_secret=item.may_be_secret)
+    return ArgumentKind(hint, name, schema, remedy=item.remedy, may_be_secret=item.may_be_secret)
 
 
-def _union(hint: Any, args: tuple[Any, ...]) -> Kind:
+def _union(hint: Any, args: tuple[Any, ...]) -> ArgumentKind:
     # to an author, text that may be secret is text
     named = [kind_of(a) for a in args if not (a is Secret and str in args)]
     real = next(k for k in named if k.name != "null")
@@ -161,13 +161,13 @@ def _union(hint: Any, args: tuple[Any, ...]) -> Kind:
     )
 
 
-def _choice(hint: Any, words: list[str]) -> Kind:
+def _choice(hint: Any, words: list[str]) -> ArgumentKind:
     def advice(value: Any, _: str) -> str | None:
         from pairun.errors import did_you_mean
 
         return did_you_mean(str(value), words)
 
-    return Kind(hint, " | ".join(words), {"enum": list(typing.get_args(hint))}, advice)
+    return ArgumentKind(hint, " | ".join(words), {"enum": list(typing.get_args(hint))}, advice)
 
 
 def _mode(value: Any) -> int | None:

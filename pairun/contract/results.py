@@ -14,13 +14,13 @@ from pairun.base.foreignjson import parse_record
 from pairun.errors import PairunError
 from pairun.module import FailureKind, Fault, Secret
 
-MAX_LINE_BYTES = 16 * 1024 * 1024
+MAX_RECORD_BYTES = 16 * 1024 * 1024
 """The maximum length of a line from a module's process, in bytes."""
 
-MAX_TEXT = 65_536
+MAX_MESSAGE = 65_536
 """The maximum length of a message, hint or trace, in characters; the rest is cut off."""
 
-MAX_DEPTH = 64
+MAX_RESULT_DEPTH = 64
 """The maximum nesting depth of a result's values."""
 
 MAX_HIDDEN = 1000
@@ -102,8 +102,8 @@ def _check_values(values: Mapping[str, Any], where: str) -> Mapping[str, Any]:
 
 
 def _check_plain(where: str, value: object, depth: int) -> None:
-    if depth > MAX_DEPTH:
-        raise BadField(where.partition(".")[0], f"be nested at most {MAX_DEPTH} deep")
+    if depth > MAX_RESULT_DEPTH:
+        raise BadField(where.partition(".")[0], f"be nested at most {MAX_RESULT_DEPTH} deep")
     if isinstance(value, dict):
         for key, inner in value.items():
             if not isinstance(key, str):
@@ -121,7 +121,7 @@ def _check_plain(where: str, value: object, depth: int) -> None:
 def _clean(text: str, _where: str = "") -> str:
     """A text that every output can encode, cut to a readable length."""
     encodable = text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
-    return encodable if len(encodable) <= MAX_TEXT else encodable[:MAX_TEXT] + "…"
+    return encodable if len(encodable) <= MAX_MESSAGE else encodable[:MAX_MESSAGE] + "…"
 
 
 def _check_hidden(texts: tuple[str, ...], where: str) -> tuple[str, ...]:
@@ -169,7 +169,7 @@ class Report(NamedTuple):
         return self.outcome == "failed"
 
 
-class Progress(NamedTuple):
+class ProgressRecord(NamedTuple):
     """The progress of an attempt.
 
     Attributes:
@@ -193,10 +193,12 @@ class Hidden(NamedTuple):
     texts: Annotated[tuple[str, ...], _check_hidden]
 
 
-Line = Report | Progress | Hidden
+ProcessRecord = Report | ProgressRecord | Hidden
 """The records that a module's process sends, one per line."""
 
-_RECORDS: dict[str, type[Line]] = {each.__name__: each for each in (Report, Progress, Hidden)}
+_RECORDS: dict[str, type[ProcessRecord]] = {
+    each.__name__: each for each in (Report, ProgressRecord, Hidden)
+}
 _ENCODER = json.JSONEncoder(allow_nan=False)
 
 
@@ -218,7 +220,7 @@ def failure(
     )
 
 
-def dump_line(record: Line) -> bytes:
+def dump_line(record: ProcessRecord) -> bytes:
     """One line of JSON for `read_line`; omits fields with their default value.
 
     Raises:
@@ -234,12 +236,12 @@ def dump_line(record: Line) -> bytes:
         data = _ENCODER.encode({type(record).__name__: fields}).encode() + b"\n"
     except (TypeError, ValueError, RecursionError) as e:
         raise BadResult(f"values must be plain JSON data: {e}") from e
-    if len(data) > MAX_LINE_BYTES:
-        raise BadResult(f"the result must be at most {MAX_LINE_BYTES >> 20} MiB of JSON")
+    if len(data) > MAX_RECORD_BYTES:
+        raise BadResult(f"the result must be at most {MAX_RECORD_BYTES >> 20} MiB of JSON")
     return data
 
 
-def read_line(line: bytes) -> Line:
+def read_line(line: bytes) -> ProcessRecord:
     """Check one line of a module's process.
 
     Raises:
@@ -252,7 +254,7 @@ def read_line(line: bytes) -> Line:
     raise BadResult("a line is neither a report nor progress")
 
 
-_L = TypeVar("_L", bound=Line)
+_L = TypeVar("_L", bound=ProcessRecord)
 
 
 def checked(kind: type[_L], fields: Mapping[str, Any]) -> _L:

@@ -15,7 +15,7 @@ from pairun.errors import PairunError, Place, Source
 
 ENTRY = "__init__.py"
 """The file of a folder that defines or imports the module class."""
-MAX_BYTES = 16 * 1024 * 1024
+_MAX_BYTES = 16 * 1024 * 1024
 """The maximum size of one module's files together, in bytes."""
 MAX_ENTRIES = 1000
 """The maximum number of files and folders of one module."""
@@ -187,7 +187,7 @@ class _Reader:
 
     def file(self, path: str) -> bytes:
         """The bytes of a file."""
-        limit = MAX_BYTES - self._bytes + 1
+        limit = _MAX_BYTES - self._bytes + 1
         with self._disk.open(path) as file:
             # Allocating the limit at once would cost more memory than most files need.
             size = min(os.fstat(file.fileno()).st_size + 1, limit)
@@ -195,7 +195,7 @@ class _Reader:
             if len(data) == size:
                 data += file.read(limit - size)
         self._bytes += len(data)
-        if self._bytes > MAX_BYTES:
-            message = f"the files are larger than {MAX_BYTES // 1024 // 1024} MiB together"
+        if self._bytes > _MAX_BYTES:
+            message = f"the files are larger than {_MAX_BYTES // 1024 // 1024} MiB together"
             raise OSError(errno.EFBIG, message, path)
         return data

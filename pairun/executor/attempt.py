@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping
 from pairun.base.processes import processes
 from pairun.base.signals import fork_program
 from pairun.contract.results import (
-    MAX_LINE_BYTES,
+    MAX_RECORD_BYTES,
     BadResult,
     Hidden,
-    Progress,
+    ProgressRecord,
     Report,
     failure,
     read_line,
@@ -36,7 +36,7 @@ READS = 32
 """How many pieces of a report one turn reads, so that an endless writer does not block us."""
 
 
-class Attempt:
+class AttemptProcess:
     """A running attempt.
 
     Args:
@@ -64,7 +64,7 @@ class Attempt:
         env: Mapping[str, str],
         pai_dir: str,
         deadline: float | None,
-        on_progress: Callable[[Progress], None],
+        on_progress: Callable[[ProgressRecord], None],
         on_hidden: Callable[[tuple[str, ...]], None],
     ) -> None:
         _LEAVING[:] = filter(_is_leaving, _LEAVING)
@@ -114,7 +114,7 @@ class Attempt:
             for line in lines:
                 self._take(bytes(self._line))
                 self._line = bytearray(line)
-            if len(self._line) > MAX_LINE_BYTES:
+            if len(self._line) > MAX_RECORD_BYTES:
                 self._refuse(BadResult("a line is too long"))
                 self._line.clear()
 
@@ -131,7 +131,7 @@ class Attempt:
         except BadResult as e:
             self._refuse(e)
             return
-        if isinstance(record, Progress):
+        if isinstance(record, ProgressRecord):
             self._on_progress(record)
         elif isinstance(record, Hidden):
             self._on_hidden(record.texts)

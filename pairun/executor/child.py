@@ -10,7 +10,15 @@ import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from pairun.contract.results import BadResult, Hidden, Progress, Report, checked, dump_line, failure
+from pairun.contract.results import (
+    BadResult,
+    Hidden,
+    ProgressRecord,
+    Report,
+    checked,
+    dump_line,
+    failure,
+)
 from pairun.host.context import HostContext
 from pairun.module import CheckModule, Context, Failure, Module, Result, Skip, StateModule, Verdict
 
@@ -48,7 +56,7 @@ def run_child(
             env=env,
             pai_dir=pai_dir,
             deadline=deadline,
-            emit_progress=lambda progress: send(dump_line(checked(Progress, progress))),
+            emit_progress=lambda progress: send(dump_line(checked(ProgressRecord, progress))),
             emit_hidden=lambda texts: send(dump_line(checked(Hidden, {"texts": texts}))),
         )
         report = perform(module, context)

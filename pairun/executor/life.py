@@ -22,7 +22,7 @@ from pairun.module import FAILURE_KINDS, FailureKind, Module, format_duration
 from pairun.plan import Late, Task
 from pairun.volume.journal import CONDITION_IS_FALSE
 
-Outcome = Literal["ok", "changed", "skipped", "ignored", "failed"]
+TaskOutcome = Literal["ok", "changed", "skipped", "ignored", "failed"]
 
 _NO_REPORT = Report(outcome="ok")
 
@@ -57,7 +57,7 @@ class Work:
 
 
 @attrs.frozen(kw_only=True)
-class Answer:
+class LoopAnswer:
     """The loop's answer when a wait or work has ended and its process is gone.
 
     Attributes:
@@ -78,7 +78,7 @@ class TaskEnd:
     """How a task ended, and when (monotonic time)."""
 
     task: Task
-    outcome: Outcome
+    outcome: TaskOutcome
     report: Report
     ended: float
 
@@ -93,7 +93,7 @@ class _Done:
 
 
 _T = TypeVar("_T")
-_Part = Generator[Wait | Work, Answer, _T]
+_Part = Generator[Wait | Work, LoopAnswer, _T]
 """A part of a life, and its return value."""
 Life = _Part[TaskEnd]
 
@@ -120,16 +120,16 @@ def live(task: Task, shared: Shared, limits: Limits) -> Life:
         done = yield from _attempt(task, prepared, shared, limits)
     yield from _inform_others(task, done, shared, limits)
     harmless = task.failure_policy == "ignore" or (
-        isinstance(prepared, Prepared) and done.report.kind in prepared.harmless
+        isinstance(prepared, PreparedTask) and done.report.kind in prepared.harmless
     )
-    outcome: Outcome = done.report.outcome
+    outcome: TaskOutcome = done.report.outcome
     if outcome == "failed" and harmless and not done.cancelled:
         outcome = "ignored"
     return _end(task, outcome, done, shared, limits)
 
 
 def _ask_others(
-    task: Task, prepared: Prepared, shared: Shared, limits: Limits
+    task: Task, prepared: PreparedTask, shared: Shared, limits: Limits
 ) -> _Part[_Done | None]:
     """Take the verdict from the instance that runs the task; None if it runs here."""
     peers = shared.peers() if task.run_on != "all" else None
@@ -151,7 +151,7 @@ def _ask_others(
     return None
 
 
-def _attempt(task: Task, prepared: Prepared, shared: Shared, limits: Limits) -> _Part[_Done]:
+def _attempt(task: Task, prepared: PreparedTask, shared: Shared, limits: Limits) -> _Part[_Done]:
     """Attempt the task until one succeeds, or no further attempt is allowed."""
     number = 0
     while True:
@@ -195,7 +195,7 @@ def _inform_others(task: Task, done: _Done, shared: Shared, limits: Limits) -> _
     yield Work(module=exchange, env=shared.env, limit_s=GIVE_S, to_the_end=True)
 
 
-def _end(task: Task, outcome: Outcome, done: _Done, shared: Shared, limits: Limits) -> TaskEnd:
+def _end(task: Task, outcome: TaskOutcome, done: _Done, shared: Shared, limits: Limits) -> TaskEnd:
     """Store the task's results and exports, and record its end."""
     report, ended = done.report, time.monotonic()
     shared.results[task.id] = {
@@ -237,7 +237,7 @@ def _log(task: Task, shared: Shared, line: str) -> None:
 
 
 @attrs.frozen
-class Prepared:
+class PreparedTask:
     """A task ready for attempts: its module, its environment, its harmless kinds of failure."""
 
     module: Module
@@ -245,7 +245,7 @@ class Prepared:
     harmless: frozenset[FailureKind]
 
 
-def prepare(task: Task, shared: Shared) -> Prepared | Report:
+def prepare(task: Task, shared: Shared) -> PreparedTask | Report:
     """Prepare a task for its attempts; returns a report if there is nothing to attempt."""
 
     def resolved(value: Any) -> Any:
@@ -266,7 +266,7 @@ def prepare(task: Task, shared: Shared) -> Prepared | Report:
             # Expensive: import once, before the first attempt is forked.
             importlib.import_module("pairun.net.session")
         env = {**shared.env, **{k: variable_text(k, v) for k, v in variables.items()}}
-        return Prepared(module, env, _harmless(module))
+        return PreparedTask(module, env, _harmless(module))
     except PairunError as e:
         problem = e.problems[0]
         message = f"[{problem.id}] {problem.message}"

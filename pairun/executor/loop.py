@@ -12,9 +12,9 @@ from typing import Self
 import attrs
 
 from pairun.base.signals import STOP_SIGNALS, Signals
-from pairun.contract.results import Progress, Report, failure
-from pairun.executor.attempt import Attempt
-from pairun.executor.life import Answer, Life, TaskEnd, Wait, Work, live
+from pairun.contract.results import ProgressRecord, Report, failure
+from pairun.executor.attempt import AttemptProcess
+from pairun.executor.life import Life, LoopAnswer, TaskEnd, Wait, Work, live
 from pairun.executor.limits import HandlerTime, Limits
 from pairun.executor.output import OutputLines
 from pairun.executor.shared import Shared
@@ -32,7 +32,7 @@ class _Running:
     life: Life
     limits: Limits
     step: Wait | Work | None = None
-    attempt: Attempt | None = None
+    attempt: AttemptProcess | None = None
     lines: OutputLines | None = None
     cancelled: str | None = None
     end: TaskEnd | None = None
@@ -97,7 +97,7 @@ class Loop:
         """Wait for the next event and handle it."""
         for each in running:
             if isinstance(each.step, Wait) and each.step.until <= time.monotonic():
-                self._advance(each, Answer())
+                self._advance(each, LoopAnswer())
         if any(each.end is not None and each.end.outcome == "failed" for each in running):
             for each in running:
                 if not (isinstance(each.step, Work) and each.step.to_the_end):
@@ -138,12 +138,12 @@ class Loop:
 
     # --- one life ---
 
-    def _advance(self, each: _Running, answer: Answer) -> None:
+    def _advance(self, each: _Running, answer: LoopAnswer) -> None:
         """Send a task's generator the end of its step, and start its next one."""
         self._step(each, answer)
         self._begin(each)
 
-    def _step(self, each: _Running, answer: Answer | None) -> None:
+    def _step(self, each: _Running, answer: LoopAnswer | None) -> None:
         """Run a task's generator to its next step; a new one accepts only None."""
         each.attempt = each.lines = each.cancelled = None
         try:
@@ -160,30 +160,30 @@ class Loop:
         shared, now = self._shared, time.monotonic()
         limit = each.limits.of_attempt(now) if work.limit_s is None else now + work.limit_s
 
-        def emit_progress(progress: Progress) -> None:
+        def emit_progress(progress: ProgressRecord) -> None:
             record = {"type": "progress", "task": each.task.id, "attempt": work.attempt}
             shared.emit({**record, **progress._asdict()})
 
         try:
-            attempt = Attempt(
+            attempt = AttemptProcess(
                 work.module, work.env, shared.pai_dir, limit, emit_progress, shared.hide
             )
         except OSError as e:
             message = f"no process could be started for it: {e.strerror}"
-            self._advance(each, Answer(report=failure(message, "transient", "platform")))
+            self._advance(each, LoopAnswer(report=failure(message, "transient", "platform")))
             return
         each.attempt = attempt
         each.lines = OutputLines(
             attempt.output_fd, each.task.id, shared.vault, shared.emit, attempt.take_secrets
         )
 
-    def _work_ended(self, each: _Running, attempt: Attempt, report: Report) -> None:
+    def _work_ended(self, each: _Running, attempt: AttemptProcess, report: Report) -> None:
         assert each.lines is not None
         each.lines.drain()
         if each.lines.open:
             # A background process still holds the pipe; keep reading it, so that it never breaks.
             self.lingering.append(each.lines)
-        answer = Answer(
+        answer = LoopAnswer(
             cancelled=each.cancelled,
             report=report,
             seconds=time.monotonic() - attempt.started,
@@ -194,7 +194,7 @@ class Loop:
     def _cancel(self, each: _Running, why: str) -> None:
         """End a step early; the life is informed after the step's process is gone."""
         if isinstance(each.step, Wait):
-            self._advance(each, Answer(cancelled=why))
+            self._advance(each, LoopAnswer(cancelled=why))
         elif each.attempt is not None and each.cancelled is None:
             each.cancelled = why
             each.attempt.stop(why, self._time_left.cancel_wait_s)

@@ -12,7 +12,7 @@ from pairun.secrets.vault import Vault
 from pairun.volume.journal import Emit
 
 TAIL_LINES = 50
-MAX_LINE_BYTES = 16_384
+MAX_OUTPUT_LINE_BYTES = 16_384
 
 
 class OutputLines:
@@ -60,7 +60,7 @@ class OutputLines:
 
     def _split(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > MAX_LINE_BYTES:
+        if len(self._rest) > MAX_OUTPUT_LINE_BYTES:
             lines.append(self._rest)
             self._rest = b""
         for line in lines:

@@ -8,7 +8,7 @@ import time
 import attrs
 
 from pairun.base.durations import parse_seconds
-from pairun.base.grace import VARIABLE
+from pairun.base.grace import GRACE_VARIABLE
 from pairun.executor.life import TaskEnd
 from pairun.executor.limits import HandlerTime, Limits
 from pairun.executor.loop import Loop
@@ -18,7 +18,7 @@ from pairun.plan import Event, Group, Plan
 DEFAULT_EXIT_CODE = {"init": 1, "runtime": 255}
 """Exit code of a phase if no ``exit_codes`` map its failure; OpenPAI's values."""
 
-MAX_MESSAGE = 4096
+_MAX_MESSAGE = 4096
 """The maximum length of a message in an exit handler's variable, in characters."""
 
 
@@ -51,7 +51,7 @@ class Executor:
         self.plan = plan
         self.shared = shared
         # The platform's grace time for this Pod overrides the plan's.
-        grace_s = parse_seconds(shared.env.get(VARIABLE, ""))
+        grace_s = parse_seconds(shared.env.get(GRACE_VARIABLE, ""))
         self._handler_time = HandlerTime(plan.grace_s if grace_s is None else grace_s)
         self.loop = Loop(shared, self._handler_time)
         self._began = time.monotonic()
@@ -103,7 +103,7 @@ class Executor:
         shared.env |= {
             "PAIRUN_EVENT": outcome.event,
             "PAIRUN_EXIT_CODE": str(outcome.exit_code),
-            "PAIRUN_MESSAGE": shared.vault.text(outcome.message).replace("\0", "")[:MAX_MESSAGE],
+            "PAIRUN_MESSAGE": shared.vault.text(outcome.message).replace("\0", "")[:_MAX_MESSAGE],
         }
         if handlers:
             count = len(handlers)

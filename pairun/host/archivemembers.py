@@ -16,9 +16,9 @@ import zipfile
 from typing import IO, TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from pairun.host.archives import Tree
+    from pairun.host.archives import TargetTree
 
-PIECE = 256 * 1024
+_PIECE = 256 * 1024
 """How many bytes are read at once."""
 
 MAX_HEADER = 1024 * 1024
@@ -29,7 +29,7 @@ _MAX_LIST = 64 * 1024 * 1024
 """The maximum size of the list of members, in bytes; Python reads it into memory."""
 
 
-def unpack_tar(file: Any, tree: Tree) -> None:
+def unpack_tar(file: Any, tree: TargetTree) -> None:
     """Unpack every member of a tar file into a tree.
 
     Raises:
@@ -40,7 +40,7 @@ def unpack_tar(file: Any, tree: Tree) -> None:
     with tarfile.open(
         fileobj=cast("IO[bytes]", source),  # a stream is only read
         mode="r|",
-        bufsize=PIECE,
+        bufsize=_PIECE,
         tarinfo=_Member,
         encoding="utf-8",
         errors="surrogateescape",
@@ -56,10 +56,10 @@ def unpack_tar(file: Any, tree: Tree) -> None:
             elif member.isreg() and (content := tar.extractfile(member)) is not None:
                 source.may = member.size + MAX_HEADER
                 with content:
-                    tree.file(member.name, member.mode, functools.partial(content.read, PIECE))
+                    tree.file(member.name, member.mode, functools.partial(content.read, _PIECE))
             else:
                 raise tree.refuse("is not a file, directory or link", member.name)
-            source.may = MAX_HEADER + 2 * PIECE
+            source.may = MAX_HEADER + 2 * _PIECE
             # The library keeps all members in memory.
             tar.members.clear()  # type: ignore[attr-defined]
 
@@ -92,11 +92,11 @@ class _Xz:
                 # Another stream may follow, after padding zeros.
                 data = self._inflater.unused_data.lstrip(b"\0")
                 while not data:
-                    if not (more := self._file.read(PIECE)):
+                    if not (more := self._file.read(_PIECE)):
                         return b""
                     data = more.lstrip(b"\0")
                 self._inflater = self._new()
-            elif self._inflater.needs_input and not (data := self._file.read(PIECE)):
+            elif self._inflater.needs_input and not (data := self._file.read(_PIECE)):
                 raise EOFError("it ends too early")
             if out := self._inflater.decompress(data, size):
                 return out
@@ -122,7 +122,7 @@ _TORN: type[Exception] = getattr(tarfile, "TruncatedHeaderError")  # noqa: B009 
 _INVALID: type[Exception] = getattr(tarfile, "InvalidHeaderError")  # noqa: B009
 
 
-def unpack_zip(file: IO[bytes], tree: Tree) -> None:
+def unpack_zip(file: IO[bytes], tree: TargetTree) -> None:
     """Unpack every member of a zip file into a tree.
 
     Raises:
@@ -139,7 +139,7 @@ def unpack_zip(file: IO[bytes], tree: Tree) -> None:
             _zip_member(archive, member, tree)
 
 
-def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, tree: Tree) -> None:
+def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, tree: TargetTree) -> None:
     name = member.orig_filename
     # Only a zip file made on Unix contains Unix modes (APPNOTE 4.4.2).
     bits = member.external_attr >> 16 if member.create_system == 3 else 0
@@ -160,7 +160,7 @@ def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, tree: Tree) -
                 raise tree.refuse("is a link with too long a target", name)
             tree.link(name, os.fsdecode(target))
         else:
-            tree.file(name, bits & 0o777 or 0o644, functools.partial(content.read, PIECE))
+            tree.file(name, bits & 0o777 or 0o644, functools.partial(content.read, _PIECE))
 
 
 class Bounded:

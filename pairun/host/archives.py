@@ -36,14 +36,14 @@ _LIMIT_HINT = "if this is expected, raise max_unpacked_bytes or max_members"
 _Made = TypeVar("_Made")
 
 
-class Limits(NamedTuple):
+class ArchiveLimits(NamedTuple):
     """How much may be unpacked from an archive."""
 
     max_bytes: int
     max_members: int
 
 
-class Tree:
+class TargetTree:
     """The target directory. No name in the archive can change anything outside of it.
 
     Attributes:
@@ -51,7 +51,7 @@ class Tree:
         size: bytes of their files.
     """
 
-    def __init__(self, folder: Folder, archive: str, limits: Limits) -> None:
+    def __init__(self, folder: Folder, archive: str, limits: ArchiveLimits) -> None:
         self.members = 0
         self.size = 0
         self._folder = folder
@@ -153,7 +153,7 @@ def unpack(
     archive: str,
     folder: Folder,
     name: str,
-    limits: Limits,
+    limits: ArchiveLimits,
     extra: Mapping[str, bytes],
 ) -> Unpacked:
     """Unpack an archive; the directory appears complete or not at all.
@@ -175,7 +175,7 @@ def unpack(
     with os_failures(f"unpack into {shown}"):
         root = folder.open_new_folder(staging)
     try:
-        tree = Tree(
+        tree = TargetTree(
             Folder(os.path.join(folder.root, staging), root), os.path.basename(archive), limits
         )
         for inner, data in extra.items():
@@ -211,7 +211,7 @@ def _into_place(folder: Folder, staging: str, name: str, old: str) -> None:
         raise
 
 
-def _members(file: BinaryIO, archive: str, tree: Tree) -> tuple[int, int]:
+def _members(file: BinaryIO, archive: str, tree: TargetTree) -> tuple[int, int]:
     """Unpack every member into the tree; returns their number and size in bytes."""
     before = tree.size
     start = file.read(6)

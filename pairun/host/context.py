@@ -92,7 +92,7 @@ class HostContext(Context):
         return None if found is None else files.facts(found)
 
     def read_file(self, path: str, max_bytes: int = 16 * 1024 * 1024) -> bytes | None:
-        with os_failures(f"read {path}"), contextlib.suppress(*files.ABSENT):
+        with os_failures(f"read {path}"), contextlib.suppress(*files.NOTHING_THERE):
             return self._folder(path).read(path, max_bytes)
         return None
 
@@ -100,14 +100,14 @@ class HostContext(Context):
         folder = self._folder(path)
         with (
             os_failures(f"read {path}"),
-            contextlib.suppress(*files.ABSENT),
+            contextlib.suppress(*files.NOTHING_THERE),
             folder.open(path) as file,
         ):
             return files.digest(file, self._digests)
         return None
 
     def list_dir(self, path: str) -> list[str] | None:
-        with os_failures(f"list {path}"), contextlib.suppress(*files.ABSENT):
+        with os_failures(f"list {path}"), contextlib.suppress(*files.NOTHING_THERE):
             return self._folder(path).names(path)
         return None
 
@@ -325,7 +325,7 @@ class HostContext(Context):
     ) -> Unpacked:
         from pairun.host import archives
 
-        limits = archives.Limits(max_bytes, max_members)
+        limits = archives.ArchiveLimits(max_bytes, max_members)
         with contextlib.ExitStack() as stack:
             with os_failures(f"unpack into {directory}"):
                 folder, name = stack.enter_context(self._folder(directory).holding(directory))

@@ -17,7 +17,7 @@ import attrs
 from pairun.base.folder import Folder
 from pairun.base.linklocal import is_link_local
 from pairun.base.retryafter import is_worth_a_retry, retry_after_s
-from pairun.host.part import Note, Part
+from pairun.host.part import PartFile, PartNote
 from pairun.module import (
     Context,
     Failure,
@@ -73,7 +73,7 @@ class Download:
         Raises:
             Failure: see `pairun.module.Context.fetch_file`.
         """
-        with Part(self.folder, self.name, self.url) as part:
+        with PartFile(self.folder, self.name, self.url) as part:
             for _ in range(_MAX_STARTS):
                 try:
                     return self._complete(part)
@@ -84,7 +84,7 @@ class Download:
             f"{host} keeps changing the content while it is downloaded", fault="platform"
         )
 
-    def _complete(self, part: Part) -> FetchedFile:
+    def _complete(self, part: PartFile) -> FetchedFile:
         """Complete the partial file and move it to its final path.
 
         Raises:
@@ -137,7 +137,7 @@ class Download:
         first = urlsplit(self.url).hostname or "the server"
         raise Permanent(f"{first} redirects more than {_MAX_REDIRECTS} times", fault="platform")
 
-    def _continue(self, part: Part, head: Fetched, where: str) -> int:
+    def _continue(self, part: PartFile, head: Fetched, where: str) -> int:
         """Check status and headers, and prepare the part; returns the body's offset in it.
 
         Raises:
@@ -163,10 +163,10 @@ class Download:
         if head.status != 200:
             raise _status_failure(head, where, self.ctx.now())
         part.forget()
-        part.note = Note.of(self.url, head)
+        part.note = PartNote.of(self.url, head)
         return 0
 
-    def _check_size(self, part: Part, total: int | None, where: str) -> None:
+    def _check_size(self, part: PartFile, total: int | None, where: str) -> None:
         """Fail early if the file is too large for its limit or for the disk."""
         limit = self.max_bytes
         if limit is not None and max(total or 0, part.size) > limit:
@@ -188,7 +188,7 @@ class Download:
 
     # --- the body ---
 
-    def _take(self, part: Part, session: Session) -> None:
+    def _take(self, part: PartFile, session: Session) -> None:
         expected = part.note.total
         piece = b""
         while True:
@@ -218,7 +218,7 @@ class Download:
         left = self.ctx.remaining_s()
         return self.stall_s if left is None else min(self.stall_s, max(left - _MARGIN_S, 0.001))
 
-    def _check_sum(self, part: Part, resumed_at: int, where: str) -> None:
+    def _check_sum(self, part: PartFile, resumed_at: int, where: str) -> None:
         if self.sha256 is None or (sha256 := part.digest()) == self.sha256:
             return
         part.forget()
@@ -229,7 +229,7 @@ class Download:
         raise Permanent(message, fault="user", hint="correct sha256, or check why the file changed")
 
 
-def _so_far(part: Part, why: str) -> str:
+def _so_far(part: PartFile, why: str) -> str:
     """A reason with the bytes that have arrived, and what the next attempt does."""
     total = part.note.total
     of = f" of {format_size(total)}" if total is not None else ""

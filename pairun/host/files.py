@@ -8,7 +8,7 @@ from io import BufferedReader
 
 from pairun.module import FileStat
 
-ABSENT = (FileNotFoundError, NotADirectoryError)
+NOTHING_THERE = (FileNotFoundError, NotADirectoryError)
 """What says that nothing exists at a path."""
 
 Identity = tuple[int, ...]

@@ -24,7 +24,7 @@ MS_RDONLY = 0x1
 MS_NOSUID = 0x2
 MS_NODEV = 0x4
 MS_REMOUNT = 0x20
-MS_REC = 0x4000
+_MS_REC = 0x4000
 # <sys/mount.h>
 MNT_DETACH = 0x2
 
@@ -161,7 +161,7 @@ def _mount(request: MountRequest, staging: str | None, door: Door) -> None:
             _made(root, request.subdir) as inner,
             _directory(request.target, door) as target,
         ):
-            system.mount(inner, target, None, system.MS_BIND | MS_REC, None)
+            system.mount(inner, target, None, system.MS_BIND | _MS_REC, None)
         if request.read_only:
             flags = MS_REMOUNT | system.MS_BIND | MS_RDONLY
             if request.kind is not None:

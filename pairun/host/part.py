@@ -33,7 +33,7 @@ _STRONG_AFTER_S = 60.0
 
 
 @attrs.define(kw_only=True)
-class Note:
+class PartNote:
     """The download that a part belongs to.
 
     Attributes:
@@ -51,7 +51,7 @@ class Note:
     boot: str = ""
 
     @classmethod
-    def of(cls, url: str, head: Fetched) -> Note:
+    def of(cls, url: str, head: Fetched) -> PartNote:
         """The note for a complete response."""
         etag, length = head.header("etag"), head.header("content-length") or ""
         strong = etag is not None and re.fullmatch(r'"[!#-~]*"', etag) is not None
@@ -67,7 +67,7 @@ class Note:
         )
 
     @classmethod
-    def parsed(cls, data: bytes) -> Note | None:
+    def parsed(cls, data: bytes) -> PartNote | None:
         """Parse a note; None if it is invalid."""
         try:
             note = decode(cls, parse_json(data))
@@ -76,7 +76,7 @@ class Note:
         return None if re.search(r"[\r\n\0]", note.validator) else note
 
 
-class Part:
+class PartFile:
     """The open and locked part, for a with statement, which removes it at the end if it is empty.
 
     Args:
@@ -93,7 +93,7 @@ class Part:
 
     def __init__(self, folder: Folder, name: str, url: str) -> None:
         self.size = 0
-        self.note = Note(url=_digest_of(url))
+        self.note = PartNote(url=_digest_of(url))
         self._folder, self._target = folder, name
         # Its name leaves room for the note's suffix.
         self._note_name = hidden_name(name, ".pairun-part.json")
@@ -125,12 +125,12 @@ class Part:
         self.note = note
         return self.size
 
-    def _written_note(self) -> Note | None:
+    def _written_note(self) -> PartNote | None:
         """An earlier attempt's note; None if this user owns none."""
         try:
             with self._folder.open(self._note_name) as file:
                 ours = os.fstat(file.fileno()).st_uid == os.geteuid()
-                return Note.parsed(file.read(_NOTE_BYTES)) if ours else None
+                return PartNote.parsed(file.read(_NOTE_BYTES)) if ours else None
         except OSError:
             return None
 

@@ -24,7 +24,7 @@ from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
 from pairun.volume.journal import Journal
 
-CALL_S = 5.0
+_CALL_S = 5.0
 """The timeout of one request, in seconds."""
 
 END_S = 1.0
@@ -176,7 +176,7 @@ def _send_notes(fd: int, env: Mapping[str, str], pai_dir: str, vault: Vault) -> 
         for note in filter(None, (*notes, noteworthy.overdue())):
             path = journal_file(pai_dir, env)
             journal = Journal(Door(pai_dir), path, vault.record, lambda _: None)
-            is_accepted = send_event(note, env, CALL_S, journal)
+            is_accepted = send_event(note, env, _CALL_S, journal)
             journal.close()
             if not is_accepted:
                 return

@@ -19,10 +19,11 @@ from pairun.base.paths import DEFAULT_PAI_DIR, log_dir, runtime_file
 from pairun.base.processes import limit_cores
 from pairun.base.signals import Signals, block_stop_signals
 from pairun.runtime.pump import BRIEFLY_S, Pump, complete, wait_for
-from pairun.runtime.sinks import ContainerStream, Shared, Speaker
+from pairun.runtime.sinks import ContainerStream, SharedFile, Speaker
+from pairun.secrets.scanner import Data
 from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
-from pairun.volume.logfile import Data, LogFile
+from pairun.volume.logfile import AppendedFile
 from pairun.volume.podlogs import INIT_LOG
 from pairun.volume.reader import ENVIRONMENT_FILE
 
@@ -45,7 +46,7 @@ def run_under_log(pai_dir: str, env: Mapping[str, str]) -> int | None:
     # Blocked until the process that handles them takes them.
     block_stop_signals()
     log = _Log(pai_dir, env)
-    shared = Shared(log)
+    shared = SharedFile(log)
     try:
         pumps = [_pump(number, shared) for number in (1, 2)]
         child = os.fork()
@@ -81,7 +82,7 @@ def run_under_log(pai_dir: str, env: Mapping[str, str]) -> int | None:
     return code
 
 
-def _pump(number: int, shared: Shared) -> Pump:
+def _pump(number: int, shared: SharedFile) -> Pump:
     """The pump of a stream; the phase masks its output itself, and the log has what is not shown."""
     stream = ContainerStream(number, lambda _: None)
     return Pump(stream, [shared.lines()], Vault(), lambda _: None)
@@ -112,7 +113,7 @@ def _reap(child: int) -> int | None:
     return None
 
 
-class _Log(LogFile):
+class _Log(AppendedFile):
     """The log file; keeps its content in memory until its folder exists.
 
     Attributes:

@@ -36,7 +36,7 @@ from pairun.volume.stopnote import read_stop_note
 if TYPE_CHECKING:
     from pairun.rendezvous.peers import JobPeers
 
-EXIT_CODES = dict.fromkeys(("PR770", "PR771", "PR772", "PR774"), 252)
+API_EXIT_CODES = dict.fromkeys(("PR770", "PR771", "PR772", "PR774"), 252)
 """Permanent refusals of the API server get the barrier's exit code; all other errors get 1."""
 
 

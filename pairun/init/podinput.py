@@ -13,7 +13,7 @@ from pairun.errors import PairunError, Problems, Source, did_you_mean
 from pairun.job.jsyaml import JS
 from pairun.job.model import Job, Role, fc_name
 from pairun.job.stored import MAX_FRAMEWORK_BYTES, framework_in, load_input
-from pairun.kube.cluster import Cluster, cluster_from_framework
+from pairun.kube.cluster import JobCluster, cluster_from_framework
 from pairun.kube.gang import read_gang
 from pairun.openpai.enginelayers import command_layer, engine_layer, merged, of_gang
 from pairun.openpai.framework import job_from_framework, make_framework
@@ -53,7 +53,7 @@ class PodInput:
     index: int = 0
     user_extension: Any = None
     command: str | None = None
-    cluster: Cluster | None = None
+    cluster: JobCluster | None = None
     engine: Node | None = None
     init_plugins: InitPlugins | None = None
     exit_spec: ExitSpec | None = None
@@ -233,7 +233,7 @@ def _framework_of(data: bytes, path: str) -> dict[str, Any]:
     return framework
 
 
-def read_cluster(pai_dir: str, env: Mapping[str, str], job: Job) -> Cluster:
+def read_cluster(pai_dir: str, env: Mapping[str, str], job: Job) -> JobCluster:
     """Peers and ports, from the Framework that the barrier wrote to the volume.
 
     Raises:
@@ -252,7 +252,7 @@ def has_cluster(pai_dir: str) -> bool:
     return Door(pai_dir).is_file(os.path.join(pai_dir, _LEFT))
 
 
-def _cluster_in(framework: Mapping[str, Any], env: Mapping[str, str], job: Job) -> Cluster:
+def _cluster_in(framework: Mapping[str, Any], env: Mapping[str, str], job: Job) -> JobCluster:
     return cluster_from_framework(
         framework,
         fc_name(env["FC_TASKROLE_NAME"]),

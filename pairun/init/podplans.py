@@ -22,7 +22,7 @@ from pairun.job.planning import (
     plan_role,
     secrets_of,
 )
-from pairun.kube.cluster import Cluster
+from pairun.kube.cluster import JobCluster
 from pairun.module import Secret
 from pairun.net.apicredentials import NoApiServer, access_of_pod, read_token
 from pairun.openpai.enginelayers import barrier_layer, merged
@@ -40,7 +40,7 @@ from pairun.volume.reader import hide_job_key
 if TYPE_CHECKING:
     from pairun.rendezvous.otherpods import OtherPods
     from pairun.rendezvous.peers import JobPeers
-    from pairun.rendezvous.server import Child
+    from pairun.rendezvous.server import ServerProcess
 
 _POD_WARNINGS = ("PR718", "PR719")
 """Warnings about the Pod itself; printed first, even if an error follows."""
@@ -77,7 +77,7 @@ class PodPlans:
         hide_job_key(Door(self.pai_dir), self.vault)
         self.vault.add(_own_token(env))
         self._fill_vault()
-        self._cluster: Cluster | None = self.pod.cluster
+        self._cluster: JobCluster | None = self.pod.cluster
         self.meeting: Meeting | None = None
         if self._cluster is None:
             self.meeting = Meeting(self.pod.job, self.pod.role, self.pod.index, env, self.pai_dir)
@@ -137,7 +137,7 @@ class PodPlans:
         """Make a secret of a value that contains a secret of the job."""
         return value if self.vault.text(value) == value else Secret(value)
 
-    def cluster(self) -> Cluster:
+    def cluster(self) -> JobCluster:
         """Peers and ports from the barrier's file on the volume.
 
         Raises:
@@ -181,7 +181,7 @@ class Meeting:
         self._own = (role.fc_name, index)
         self._env = env
         self._pai_dir = pai_dir
-        self._server: Child | None = None
+        self._server: ServerProcess | None = None
         self._noted = False
 
     @property
@@ -205,7 +205,7 @@ class Meeting:
         from pairun.errors import PairunError
         from pairun.kube.ports import rendezvous_port
         from pairun.rendezvous.peers import job_key, read_key
-        from pairun.rendezvous.server import Child, Server
+        from pairun.rendezvous.server import Server, ServerProcess
 
         try:
             server = Server(
@@ -217,7 +217,7 @@ class Meeting:
                 log=say,
                 volume=Door(self._pai_dir),
             )
-            self._server = Child(server)
+            self._server = ServerProcess(server)
         except (PairunError, OSError) as e:
             say(f"the server for the job's other instances could not be started: {e}")
 
@@ -232,7 +232,7 @@ class Meeting:
             self._server.stop(stay=stay)
             self._server = None
 
-    def note(self, cluster: Cluster) -> None:
+    def note(self, cluster: JobCluster) -> None:
         """Write the leader's address to the volume.
 
         Raises:
@@ -248,13 +248,15 @@ class Meeting:
         ):
             return
         from pairun.kube.ports import rendezvous_port
-        from pairun.rendezvous.peers import Place, job_key, write_place
+        from pairun.rendezvous.peers import MemberPlace, job_key, write_place
         from pairun.rendezvous.roster import Gang
 
         gang = Gang.of(self._roles)
         port = rendezvous_port(leader.pod_uid)
         address = (leader.host_ip, port)
-        write_place(self._pai_dir, Place(address, job_key(self._env), gang.rank(*self._own), gang))
+        write_place(
+            self._pai_dir, MemberPlace(address, job_key(self._env), gang.rank(*self._own), gang)
+        )
         self._noted = True
 
     def peers(self) -> JobPeers | None:

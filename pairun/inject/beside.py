@@ -10,11 +10,11 @@ from pairun.inject.emitting import as_block, as_json
 from pairun.inject.splices import Splices, last_scalar
 from pairun.inject.templates import mapping_at
 from pairun.inject.tree import Mapping, Part, Sequence, Tree, mappings_in
+from pairun.kube.owners import Object
 
-Object = dict[str, Any]
 MARK = "pairun/beside"
 """The label of an object that an injection added; its value is the workload's name."""
-KEY_BYTES = 32
+_KEY_BYTES = 32
 
 _FIRST_LINE = "--- # made by pairun inject"
 _JOINED_LINE = "---  # made by pairun inject"
@@ -58,7 +58,7 @@ def account_objects(
 
 def key_object(name: str, namespace: str | None, key: str | None) -> Object:
     """The Secret with the key by which the Pods of a gang authenticate each other."""
-    made = key or base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+    made = key or base64.b64encode(secrets.token_bytes(_KEY_BYTES)).decode()
     return _object("v1", "Secret", name, namespace, {"type": "Opaque", "stringData": {"key": made}})
 
 

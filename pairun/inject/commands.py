@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pairun.errors import PairunError, Problems, nearest
-from pairun.inject.options import Options
+from pairun.inject.options import InjectOptions
 from pairun.inject.templates import Template, mapping_at
 from pairun.inject.tree import Mapping, mappings_in, name_of
 from pairun.inject.tree import Sequence as List
@@ -14,7 +14,9 @@ from pairun.inject.tree import Sequence as List
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
 
-def main_container(template: Template, options: Options, problems: Problems) -> Mapping | None:
+def main_container(
+    template: Template, options: InjectOptions, problems: Problems
+) -> Mapping | None:
     """Find the main container.
 
     It is the one that the user names, else the one that the annotation or the kind's controller
@@ -57,7 +59,7 @@ _FIELDS = ("command", "args")
 """The fields that set a container's command; no other field of Kubernetes has a similar name."""
 
 
-class Command(NamedTuple):
+class _Command(NamedTuple):
     """The command of a main container.
 
     Attributes:
@@ -70,8 +72,8 @@ class Command(NamedTuple):
 
 
 def command_of(
-    template: Template, container: Mapping, options: Options, problems: Problems
-) -> Command | None:
+    template: Template, container: Mapping, options: InjectOptions, problems: Problems
+) -> _Command | None:
     """Find the command of a container.
 
     Returns:
@@ -82,7 +84,7 @@ def command_of(
     if len(problems.errors) > errors:
         return None
     if command:
-        return Command(None)
+        return _Command(None)
     for entry in container.entries:
         key = str(entry.key.value)
         if key not in _FIELDS and (field := nearest(key, _FIELDS)):
@@ -97,11 +99,11 @@ def command_of(
             "here: PID 1 keeps its log and diagnoses it, and not the ranks"
         )
         problems.warning("PR826", message, container.place)
-        return Command(written)
+        return _Command(written)
     names = (name_of(container), *template.names)
     entrypoint = options.of(options.entrypoint, "--entrypoint", *names)
     if entrypoint is not None:
-        return Command(_escaped(entrypoint))
+        return _Command(_escaped(entrypoint))
     image = container.get("image")
     unknown = "what its image runs is unknown"
     if options.ask is not None and image is not None:
@@ -112,7 +114,7 @@ def command_of(
                 problems.error(problem.id, problem.message, image.place, problem.hint)
             return None
         if own := [*asked.entrypoint, *([] if args else asked.cmd)]:
-            return Command(_escaped(own), asked.pinned)
+            return _Command(_escaped(own), asked.pinned)
         unknown = "its image has no ENTRYPOINT" + ("" if args else " and no CMD")
     message = f"{template.label} has no command, and {unknown}"
     problems.error("PR821", message, container.place, "give it with --entrypoint COMMAND")

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 
 from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.errors import Problems
-from pairun.inject.beside import Keys, Object, account_objects, key_object
-from pairun.inject.gangs import ALONE, Gang, gang_of
-from pairun.inject.options import Options
+from pairun.inject.beside import Keys, account_objects, key_object
+from pairun.inject.gangs import ALONE, InjectedGang, gang_of
+from pairun.inject.options import InjectOptions
 from pairun.inject.podspec import VOLUME, Addition, field
-from pairun.inject.templates import Owner, Template, mapping_at
+from pairun.inject.templates import Template, TemplateOwner, mapping_at
 from pairun.inject.tree import Mapping as MappingPart
+from pairun.kube.owners import Object
 from pairun.kube.tokenvolume import CREDENTIALS, token_volume
-from pairun.openpai.enginelayers import RESTARTS, STYLES
+from pairun.openpai.enginelayers import GANG_RESTARTS, STYLES
 
-NAME_MAX = 50
+_NAME_MAX = 50
 ACCESS = "/var/run/secrets/pairun"
 """Where the main container has the token: for the barrier after a restart, or for Events."""
 
@@ -28,7 +29,7 @@ class Features:
         without: why other templates, that have others to wait for, have none.
     """
 
-    def __init__(self, options: Options, keys: Keys, problems: Problems) -> None:
+    def __init__(self, options: InjectOptions, keys: Keys, problems: Problems) -> None:
         self._options = options
         self._keys = keys
         self._problems = problems
@@ -43,10 +44,10 @@ class Features:
         made = Addition()
         asked = self._options
         name = _name(template.owner)
-        gang: Gang | None = None
+        gang: InjectedGang | None = None
         if asked.barrier:
             found = gang_of(template, siblings, asked, self._problems)
-            if isinstance(found, Gang):
+            if isinstance(found, InjectedGang):
                 gang = found
                 made.notes.append(f"barrier of {gang.size} Pods")
             else:
@@ -76,7 +77,7 @@ class Features:
                 "containers that restart in their Pod hold the barrier again, and get the token "
                 "that lists Pods"
             )
-            made.init_env.append({"name": RESTARTS, "value": "true"})
+            made.init_env.append({"name": GANG_RESTARTS, "value": "true"})
         self._give_key(template, name, made)
         if asked.ssh:
             made.config["runtimePlugin"] = [{"plugin": "ssh", "parameters": {"jobssh": True}}]
@@ -167,11 +168,11 @@ def _account(template: Template) -> str:
     return ""
 
 
-def _namespace(owner: Owner) -> str | None:
+def _namespace(owner: TemplateOwner) -> str | None:
     namespace = owner.metadata.get("namespace")
     return str(namespace) if namespace else None
 
 
-def _name(owner: Owner) -> str:
+def _name(owner: TemplateOwner) -> str:
     base = owner.name or str(owner.metadata.get("generateName") or owner.kind.lower())
-    return f"{base[:NAME_MAX].rstrip('-.')}-pairun"
+    return f"{base[:_NAME_MAX].rstrip('-.')}-pairun"

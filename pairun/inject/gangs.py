@@ -9,10 +9,10 @@ from typing import Any
 import attrs
 
 from pairun.errors import Problems
-from pairun.inject.options import Options
+from pairun.inject.options import InjectOptions
 from pairun.inject.templates import Template, mapping_at
 from pairun.job.model import fc_name
-from pairun.kube.gang import POD_NAME, VARIABLE, GangRole, IndexPart, gang_text
+from pairun.kube.gang import GANG_VARIABLE, POD_NAME, GangRole, IndexPart, gang_text
 from pairun.kube.labels import INDEXED
 
 ALONE = "it starts alone, without a barrier"
@@ -32,7 +32,7 @@ class _NoBarrierError(Exception):
 
 
 @attrs.frozen(kw_only=True)
-class Gang:
+class InjectedGang:
     """A gang, as an injected Pod describes it to its init container.
 
     Attributes:
@@ -64,13 +64,13 @@ class Gang:
                 for variable, path in fields.items()
             ),
             {"name": "FC_FRAMEWORK_NAME", "value": name},
-            {"name": VARIABLE, "value": gang_text(same, self.roles, self.role, index)},
+            {"name": GANG_VARIABLE, "value": gang_text(same, self.roles, self.role, index)},
         ]
 
 
 def gang_of(
-    template: Template, siblings: Sequence[Template], options: Options, problems: Problems
-) -> Gang | str:
+    template: Template, siblings: Sequence[Template], options: InjectOptions, problems: Problems
+) -> InjectedGang | str:
     """The gang of a template's Pods.
 
     Returns:
@@ -104,14 +104,14 @@ def _is_counted(templates: Sequence[Template]) -> bool:
     return all(counts and all(isinstance(_at(t, p), int) for p in counts) for t, counts in paths)
 
 
-def _gang(template: Template, siblings: Sequence[Template]) -> Gang:
+def _gang(template: Template, siblings: Sequence[Template]) -> InjectedGang:
     known, rule = template.owner.known, template.rule
     if known is None or rule is None or known.lone:
         why = known.lone if known and known.lone else "the number of Pods is unknown"
         raise _NoBarrierError(why, _SAY, lone=True)
     _check_together(template)
     stage = stage_of(template, siblings)
-    gang = Gang(
+    gang = InjectedGang(
         same=_same(template),
         roles=tuple(_role(t) for t in stage if _count(t)),
         role=_role_name(template),
@@ -125,7 +125,9 @@ def _gang(template: Template, siblings: Sequence[Template]) -> Gang:
     return gang
 
 
-def _asked(template: Template, siblings: Sequence[Template], options: Options, size: int) -> Gang:
+def _asked(
+    template: Template, siblings: Sequence[Template], options: InjectOptions, size: int
+) -> InjectedGang:
     """The gang of a size that the user gives."""
     known, rule, selector = template.owner.known, template.rule, options.selector
     numbered = rule is not None and bool(rule.index)
@@ -135,7 +137,7 @@ def _asked(template: Template, siblings: Sequence[Template], options: Options, s
         _check_size(template, siblings, size)
         if numbered and (same := _same(template)):
             role = attrs.evolve(_role(template), instances=size)
-            return Gang(same=same, roles=(role,), role=role.name)
+            return InjectedGang(same=same, roles=(role,), role=role.name)
     labels = dict(selector) or _own_labels(template, siblings)
     same = list(labels) if selector else [*_same(template), *labels]
     if not same:
@@ -151,7 +153,7 @@ def _asked(template: Template, siblings: Sequence[Template], options: Options, s
         )
     index = IndexPart(key=options.index_label or POD_NAME)
     role = GangRole(name="worker", instances=size, labels=labels, index=(index,))
-    return Gang(same=list(dict.fromkeys(same)), roles=(role,), role="worker")
+    return InjectedGang(same=list(dict.fromkeys(same)), roles=(role,), role="worker")
 
 
 def _check_selector(template: Template, selector: Mapping[str, str]) -> None:

@@ -22,7 +22,7 @@ from pairun.secrets.vault import Vault
 
 MODULE = "image_check"
 """The module that talks to registries."""
-ASK_S = 60.0
+_ASK_S = 60.0
 HELPER_S = 30.0
 _MAX_BYTES = 4 << 20
 _HUB = ("docker.io", "index.docker.io", "registry-1.docker.io")
@@ -66,7 +66,7 @@ class Registries:
             raise PairunError.of("PR821", f"'{image}' is not an image: {e}") from e
         ctx = HostContext(self._env, pai_dir())
         login = self._login(reference.registry)
-        conversation = registry_file.Conversation(ctx, reference, login, ctx.now() + ASK_S)
+        conversation = registry_file.Conversation(ctx, reference, login, ctx.now() + _ASK_S)
         try:
             entrypoint, cmd, digest = conversation.command(architectures)
         except Failure as e:

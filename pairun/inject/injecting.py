@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from collections.abc import Sequence as Items
 from typing import Any, NamedTuple
 
+from pairun.base.fields import Path
 from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.errors import Place, Problems, Source
 from pairun.inject.beside import add_beside, is_added, keys_in, without_beside
 from pairun.inject.commands import command_of, main_container
 from pairun.inject.features import Features
 from pairun.inject.hazards import check_pod, left_out
-from pairun.inject.options import ANNOTATED, Options
+from pairun.inject.options import ANNOTATED, InjectOptions
 from pairun.inject.podspec import (
     PROGRAM,
     SCHEDULING_GROUP,
@@ -26,7 +27,7 @@ from pairun.inject.podspec import (
 )
 from pairun.inject.removal import remove
 from pairun.inject.splices import Splices
-from pairun.inject.templates import Owner, Template, mapping_at, owners_in, templates_of
+from pairun.inject.templates import Template, TemplateOwner, mapping_at, owners_in, templates_of
 from pairun.inject.tree import Mapping, Part, Sequence, Tree, mappings_in, name_of, target
 from pairun.inject.treereading import read_tree
 
@@ -56,7 +57,7 @@ class _Left(NamedTuple):
     hint: str | None = None
 
 
-def inject(sources: Items[Source], options: Options, problems: Problems) -> Injection:
+def inject(sources: Items[Source], options: InjectOptions, problems: Problems) -> Injection:
     """Put pairun into the Pod templates of manifests.
 
     It replaces what an earlier injection added: injecting twice gives the same as injecting once.
@@ -93,7 +94,7 @@ class _File:
         summary: a line for each object.
     """
 
-    def __init__(self, source: Source, options: Options, problems: Problems) -> None:
+    def __init__(self, source: Source, options: InjectOptions, problems: Problems) -> None:
         self._options, self._problems = options, problems
         before = read_tree(source)
         self.name = source.file
@@ -123,7 +124,7 @@ class _File:
         check_edits(self.tree, made, self.edited, self._problems)
         return made
 
-    def _inject_object(self, owner: Owner) -> None:
+    def _inject_object(self, owner: TemplateOwner) -> None:
         templates = list(templates_of(owner))
         whole = _left_object(owner, templates, self._options)
         names: list[str] = []
@@ -198,7 +199,7 @@ class _File:
         return [f"{role}container {name_of(container) or 1}", *addition.notes, *unknown]
 
 
-def _objects_in(document: Part) -> Iterator[Owner]:
+def _objects_in(document: Part) -> Iterator[TemplateOwner]:
     """The objects of a document: a List's items, and what has Pod templates in another object."""
     owners = [o for o in owners_in(document) if not is_added(o.root)]
     holders = [o for o in owners if any(templates_of(o)) or (o.known and o.root.get("spec"))]
@@ -215,7 +216,7 @@ def _objects_in(document: Part) -> Iterator[Owner]:
 ANNOTATION = "pairun.io/inject"
 
 
-def _not_chosen(owner: Owner, metadata: dict[str, Any], options: Options) -> str:
+def _not_chosen(owner: TemplateOwner, metadata: dict[str, Any], options: InjectOptions) -> str:
     """Why the user does not want pairun in an object; empty if it is chosen."""
     each = [mapping_at(m, ("annotations",)) for m in (metadata, owner.metadata)]
     given = [str(annotations[ANNOTATION]) for annotations in each if ANNOTATION in annotations]
@@ -227,7 +228,9 @@ def _not_chosen(owner: Owner, metadata: dict[str, Any], options: Options) -> str
     return ""
 
 
-def _left_object(owner: Owner, templates: list[Template], options: Options) -> _Left | None:
+def _left_object(
+    owner: TemplateOwner, templates: list[Template], options: InjectOptions
+) -> _Left | None:
     """Why an object is left alone as a whole."""
     known, place = owner.known, owner.root.place
     name = f"{owner.kind}/{owner.name}"
@@ -246,7 +249,7 @@ def _left_object(owner: Owner, templates: list[Template], options: Options) -> _
     return _Left(owner.label, "no Pod template", place, "PR820")
 
 
-def _left_template(template: Template, options: Options) -> _Left | None:
+def _left_template(template: Template, options: InjectOptions) -> _Left | None:
     """Why a template of an unknown kind is left alone."""
     path = ".".join(map(str, template.path))
     if path in options.kind_template:
@@ -289,8 +292,6 @@ def _environment(spec: Mapping, container: Mapping) -> list[dict[str, Any]]:
         made.append({"name": TERMINATION, "value": str(path.plain())})
     return made
 
-
-Path = tuple[str | int, ...]
 
 _OF_SPEC = ("initContainers", "volumes", "serviceAccountName", SCHEDULING_GROUP)
 _OF_CONTAINER = ("command", "env", "volumeMounts", "image")

@@ -68,7 +68,7 @@ class RoleRule:
 
 
 @attrs.frozen(kw_only=True)
-class Kind:
+class InjectedKind:
     """One kind of workload.
 
     Attributes:
@@ -135,16 +135,18 @@ RAY_RULE = RoleRule(template="", name="worker", replaced=_RAY)
 _PODS = (RoleRule(template="spec.template", name="worker"),)
 
 
-def _kubeflow(kind: str, field: str, container: str) -> Kind:
+def _kubeflow(kind: str, field: str, container: str) -> InjectedKind:
     rule = RoleRule(
         template=f"spec.{field}.*.template", name="*", count=("replicas",),
         labels={f"{_TRAINING}/replica-type": "*"}, index=(f"{_TRAINING}/replica-index",),
     )  # fmt: skip
     same = (f"{_TRAINING}/job-name",)
-    return Kind(name=kind, group="kubeflow.org", roles=(rule,), same=same, container=container)
+    return InjectedKind(
+        name=kind, group="kubeflow.org", roles=(rule,), same=same, container=container
+    )
 
 
-def _jobset(kind: str, group: str, root: str, no_command: str = "") -> Kind:
+def _jobset(kind: str, group: str, root: str, no_command: str = "") -> InjectedKind:
     rule = RoleRule(
         template=f"{root}replicatedJobs.*.template.spec.template", name="*",
         count=("replicas", "template.spec.parallelism"), completions="template.spec.completions",
@@ -153,16 +155,16 @@ def _jobset(kind: str, group: str, root: str, no_command: str = "") -> Kind:
         no_command=no_command,
     )  # fmt: skip
     same = (f"{_JOBSET}/jobset-name", RESTART_ATTEMPT)
-    return Kind(name=kind, group=group, roles=(rule,), same=same)
+    return InjectedKind(name=kind, group=group, roles=(rule,), same=same)
 
 
-def _runtime(kind: str) -> Kind:
+def _runtime(kind: str) -> InjectedKind:
     made = _jobset(kind, "trainer.kubeflow.org", "spec.template.spec.", _RUNTIME)
     lone = "a TrainJob sets the number of Pods of its runtime"
     return attrs.evolve(made, lone=lone, may_replace=_TRAINJOB)
 
 
-def _ray(kind: str, root: str, submitter: str = "", group: str = "ray.io") -> Kind:
+def _ray(kind: str, root: str, submitter: str = "", group: str = "ray.io") -> InjectedKind:
     roles = [
         RoleRule(
             template=f"{root}headGroupSpec.template", name="head", replaced=_RAY,
@@ -176,28 +178,28 @@ def _ray(kind: str, root: str, submitter: str = "", group: str = "ray.io") -> Ki
     ]  # fmt: skip
     if submitter:
         roles.append(RoleRule(template=submitter, name="submitter", no_command=_SUBMITTER))
-    return Kind(
+    return InjectedKind(
         name=kind, group=group, roles=roles, same=("ray.io/cluster",), first_is_main=True,
         lone=_RAY_LONE, empty="it runs on a cluster that exists: inject that RayCluster",
     )  # fmt: skip
 
 
-def _volcano(name: str, group: str, root: str) -> Kind:
+def _volcano(name: str, group: str, root: str) -> InjectedKind:
     rule = RoleRule(
         template=f"{root}tasks.*.template", name="*", count=("replicas",),
         labels={"volcano.sh/task-spec": "*"}, index=(POD_NAME,),
     )  # fmt: skip
     same = ("volcano.sh/job-name", "volcano.sh/job-version")
-    return Kind(name=name, group=f"{group}.volcano.sh", roles=(rule,), same=same)
+    return InjectedKind(name=name, group=f"{group}.volcano.sh", roles=(rule,), same=same)
 
 
-def _job(name: str, root: str) -> Kind:
+def _job(name: str, root: str) -> InjectedKind:
     rule = RoleRule(
         template=f"{root}template", name="worker", count=("parallelism",), index=(INDEXED,),
         completions="completions", need=Need("completionMode", "Indexed", _NO_NUMBERS),
     )  # fmt: skip
     same = ("batch.kubernetes.io/job-name", "job-name")
-    return Kind(name=name, group="batch", roles=(rule,), same=same)
+    return InjectedKind(name=name, group="batch", roles=(rule,), same=same)
 
 
 _MPI = (
@@ -231,28 +233,28 @@ _ORDERED = RoleRule(
     offset="ordinals.start", need=Need("podManagementPolicy", "Parallel", _ORDER),
 )  # fmt: skip
 
-KINDS = (
-    Kind(name="Pod", group="", roles=(RoleRule(template="", name="worker"),), is_single=True),
-    Kind(name="Notebook", group="kubeflow.org", roles=_PODS, is_single=True),
+_KINDS = (
+    InjectedKind(name="Pod", group="", roles=(RoleRule(template="", name="worker"),), is_single=True),
+    InjectedKind(name="Notebook", group="kubeflow.org", roles=_PODS, is_single=True),
     _job("Job", "spec."),
     _job("CronJob", "spec.jobTemplate.spec."),
-    Kind(name="StatefulSet", group="apps", roles=(_ORDERED,), has_selector=True),
-    Kind(name="Deployment", group="apps", roles=_PODS, lone=_SCALED),
-    Kind(name="ReplicaSet", group="apps", roles=_PODS, lone=_SCALED),
-    Kind(name="ReplicationController", group="", roles=_PODS, lone=_SCALED),
-    Kind(name="DaemonSet", group="apps", roles=_PODS, lone=_EVERY_NODE),
-    Kind(name="Rollout", group="argoproj.io", roles=_PODS, lone=_SCALED),
+    InjectedKind(name="StatefulSet", group="apps", roles=(_ORDERED,), has_selector=True),
+    InjectedKind(name="Deployment", group="apps", roles=_PODS, lone=_SCALED),
+    InjectedKind(name="ReplicaSet", group="apps", roles=_PODS, lone=_SCALED),
+    InjectedKind(name="ReplicationController", group="", roles=_PODS, lone=_SCALED),
+    InjectedKind(name="DaemonSet", group="apps", roles=_PODS, lone=_EVERY_NODE),
+    InjectedKind(name="Rollout", group="argoproj.io", roles=_PODS, lone=_SCALED),
     _jobset("JobSet", "jobset.x-k8s.io", "spec."),
     _runtime("TrainingRuntime"),
     _runtime("ClusterTrainingRuntime"),
-    Kind(name="TrainJob", group="trainer.kubeflow.org",
+    InjectedKind(name="TrainJob", group="trainer.kubeflow.org",
          refused="a TrainJob holds no Pod template: inject the runtime that runtimeRef names"),
     _kubeflow("PyTorchJob", "pytorchReplicaSpecs", "pytorch"),
     _kubeflow("TFJob", "tfReplicaSpecs", "tensorflow"),
     _kubeflow("XGBoostJob", "xgbReplicaSpecs", "xgboost"),
     _kubeflow("JAXJob", "jaxReplicaSpecs", "jax"),
     _kubeflow("PaddleJob", "paddleReplicaSpecs", "paddle"),
-    Kind(name="MPIJob", group="kubeflow.org", roles=_MPI, same=(f"{_TRAINING}/job-name",),
+    InjectedKind(name="MPIJob", group="kubeflow.org", roles=_MPI, same=(f"{_TRAINING}/job-name",),
          first_is_main=True),
     _volcano("Job", "batch", "spec."),
     _volcano("CronJob", "batch", "spec.jobTemplate.spec."),
@@ -263,28 +265,28 @@ KINDS = (
     _ray("RayService", "spec.rayClusterConfig."),
     _ray("RayClusterFleet", "spec.template.spec.", group="orchestration.aibrix.ai"),
     _ray("RayClusterReplicaSet", "spec.template.spec.", group="orchestration.aibrix.ai"),
-    Kind(name="LeaderWorkerSet", group="leaderworkerset.x-k8s.io", roles=_GROUP,
+    InjectedKind(name="LeaderWorkerSet", group="leaderworkerset.x-k8s.io", roles=_GROUP,
          same=(f"{_LWS}/name", GROUP_KEY, f"{_LWS}/template-revision-hash")),
-    Kind(name="DisaggregatedSet", group="disaggregatedset.x-k8s.io", roles=_GROUPS,
+    InjectedKind(name="DisaggregatedSet", group="disaggregatedset.x-k8s.io", roles=_GROUPS,
          lone="it makes LeaderWorkerSets, whose groups are the gangs"),
-    Kind(name="Framework", group="frameworkcontroller.microsoft.com",
+    InjectedKind(name="Framework", group="frameworkcontroller.microsoft.com",
          roles=(RoleRule(template="spec.taskRoles.*.task.pod", name="*"),),
          lone="FrameworkController's own barrier knows its gang: `pairun manifest --engine framework`"),
-    Kind(name="Workflow", group="argoproj.io", refused=_ARGO),
-    Kind(name="WorkflowTemplate", group="argoproj.io", refused=_ARGO),
-    Kind(name="ClusterWorkflowTemplate", group="argoproj.io", refused=_ARGO),
-    Kind(name="CronWorkflow", group="argoproj.io", refused=_ARGO),
-    Kind(name="ServingRuntime", group="serving.kserve.io", refused=_KSERVE),
-    Kind(name="ClusterServingRuntime", group="serving.kserve.io", refused=_KSERVE),
-    Kind(name="InferenceService", group="serving.kserve.io",
+    InjectedKind(name="Workflow", group="argoproj.io", refused=_ARGO),
+    InjectedKind(name="WorkflowTemplate", group="argoproj.io", refused=_ARGO),
+    InjectedKind(name="ClusterWorkflowTemplate", group="argoproj.io", refused=_ARGO),
+    InjectedKind(name="CronWorkflow", group="argoproj.io", refused=_ARGO),
+    InjectedKind(name="ServingRuntime", group="serving.kserve.io", refused=_KSERVE),
+    InjectedKind(name="ClusterServingRuntime", group="serving.kserve.io", refused=_KSERVE),
+    InjectedKind(name="InferenceService", group="serving.kserve.io",
          refused="KServe makes its Pods from a ServingRuntime and spec.predictor, no Pod template"),
-    Kind(name="Service", group="serving.knative.dev", refused=_KNATIVE, is_optional=True),
-    Kind(name="Configuration", group="serving.knative.dev", refused=_KNATIVE, is_optional=True),
-    Kind(name="Revision", group="serving.knative.dev", refused=_KNATIVE, is_optional=True),
+    InjectedKind(name="Service", group="serving.knative.dev", refused=_KNATIVE, is_optional=True),
+    InjectedKind(name="Configuration", group="serving.knative.dev", refused=_KNATIVE, is_optional=True),
+    InjectedKind(name="Revision", group="serving.knative.dev", refused=_KNATIVE, is_optional=True),
 )  # fmt: skip
 
 
-def kind_of(api_version: str, name: str) -> Kind | None:
+def kind_of(api_version: str, name: str) -> InjectedKind | None:
     """The table's entry of a kind, or None."""
     group = api_version.rpartition("/")[0]
-    return next((k for k in KINDS if k.name == name and k.group == group), None)
+    return next((k for k in _KINDS if k.name == name and k.group == group), None)

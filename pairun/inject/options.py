@@ -34,11 +34,11 @@ DEFAULT_RESOURCES = {
 ANNOTATED = "annotated"
 """Chooses the objects with the annotation."""
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @attrs.frozen(kw_only=True)
-class Options:
+class InjectOptions:
     """What to put into which templates.
 
     `container`, `entrypoint` and `pod_group` have a value for each name of a role, an object or
@@ -86,7 +86,7 @@ class Options:
     resources: Mapping[str, Any] = attrs.field(factory=lambda: DEFAULT_RESOURCES)
     used: set[str] = attrs.field(factory=set)
 
-    def of(self, values: Mapping[str, T], option: str, *names: str) -> T | None:
+    def of(self, values: Mapping[str, _T], option: str, *names: str) -> _T | None:
         """The value of the first of some names; else the one for all; else None."""
         for name in filter(None, names):
             if name in values:

@@ -7,13 +7,15 @@ from typing import Any
 
 import attrs
 
+from pairun.base.grace import KUBELET_S
 from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.inject.emitting import as_json
-from pairun.inject.options import Options
+from pairun.inject.options import InjectOptions
 from pairun.inject.splices import Splices
 from pairun.inject.templates import mapping_at
 from pairun.inject.tree import Mapping, Sequence, mappings_in, name_of
 from pairun.openpai.enginelayers import RECORD
+from pairun.plan import DEFAULT_GRACE_S
 
 INIT = "pairun-init"
 """The init container's name, which identifies an injected Pod."""
@@ -23,9 +25,6 @@ SCHEDULING_GROUP = "schedulingGroup"
 PROGRAM = f"{DEFAULT_PAI_DIR}/runtime"
 SEPARATOR = "--"
 """Separates the program from the user's command in the main container's command."""
-KUBELET_S = 2.0
-"""The part of the Pod's grace time that is reserved for kubelet."""
-DEFAULT_GRACE_S = 30
 
 _OF_SECURITY = (
     "runAsUser", "runAsGroup", "runAsNonRoot", "allowPrivilegeEscalation", "seccompProfile",
@@ -126,7 +125,7 @@ class PodEdit:
 
 
 def init_container(
-    options: Options, addition: Addition, spec: Mapping, container: Mapping
+    options: InjectOptions, addition: Addition, spec: Mapping, container: Mapping
 ) -> dict[str, Any]:
     """The init container of a Pod."""
     env: list[dict[str, Any]] = [
@@ -166,7 +165,7 @@ def variable_json(value: Any) -> str:
 def grace_s(spec: Mapping) -> float | None:
     """PID 1's part of the Pod's grace time in seconds; None if the Pod sets none."""
     given = spec.get("terminationGracePeriodSeconds")
-    seconds = given.plain() if given else DEFAULT_GRACE_S
+    seconds = given.plain() if given else int(DEFAULT_GRACE_S)
     if not isinstance(seconds, int) or isinstance(seconds, bool) or seconds <= 0:
         return None
     return max(seconds - KUBELET_S, seconds / 2)
@@ -181,7 +180,7 @@ def _security(container: Mapping) -> dict[str, Any]:
     return made
 
 
-def _resources(options: Options, spec: Mapping, container: Any) -> dict[str, Any]:
+def _resources(options: InjectOptions, spec: Mapping, container: Any) -> dict[str, Any]:
     """The init container's resources.
 
     In a Pod of the class Guaranteed, requests equal limits. They are the main container's, so that
@@ -209,7 +208,7 @@ def _is_guaranteed(container: Any) -> bool:
     )
 
 
-def _config(options: Options, addition: Addition) -> str:
+def _config(options: InjectOptions, addition: Addition) -> str:
     config: dict[str, Any] = {"commands": ["true"], **addition.config}
     if playbook := {key: value for key, value in options.playbook.items() if value}:
         config["extras"] = {"pairun": playbook}

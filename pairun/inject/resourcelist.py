@@ -13,8 +13,8 @@ from pairun.errors import PairunError, nearest
 from pairun.inject.tree import Mapping, Tree
 
 KIND = "ResourceList"
-API_VERSION = "config.kubernetes.io/v1"
-FLAGS = ("barrier", "events", "remove", "ssh", "diagnose")
+_API_VERSION = "config.kubernetes.io/v1"
+_FLAGS = ("barrier", "events", "remove", "ssh", "diagnose")
 """Options without a value."""
 
 
@@ -54,7 +54,7 @@ def options_of(tree: Tree, names: Collection[str]) -> list[str]:
 
 def _words(key: str, value: Any) -> Iterator[str]:
     option = "--" + "".join(f"-{c.lower()}" if c.isupper() else c for c in key)
-    if key in FLAGS:
+    if key in _FLAGS:
         if not isinstance(value, bool):
             raise ValueError(f"'{key}' must be true or false, not {value!r}")
         if value:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pairun.errors import PairunError
 from pairun.inject.emitting import as_block, as_json
-from pairun.inject.tree import Entry, Mapping, Part, Scalar, Sequence, Tree, after_blanks
+from pairun.inject.tree import Entry, Mapping, Part, ScalarPart, Sequence, Tree, after_blanks
 
 
 class _Splice(NamedTuple):
@@ -203,7 +203,7 @@ class Splices:
         return after_blanks(self._text, before)
 
 
-def last_scalar(part: Part) -> Scalar | None:
+def last_scalar(part: Part) -> ScalarPart | None:
     """The scalar that ends a part in block style; None if something else ends it."""
     while True:
         if isinstance(part, Mapping) and not part.flow and part.entries:
@@ -211,4 +211,4 @@ def last_scalar(part: Part) -> Scalar | None:
         elif isinstance(part, Sequence) and not part.flow and part.items:
             part = part.items[-1]
         else:
-            return part if isinstance(part, Scalar) else None
+            return part if isinstance(part, ScalarPart) else None

@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from pairun.inject.kinds import RAY_GROUPS, RAY_RULE, Kind, RoleRule, kind_of
+from pairun.base.fields import Path
+from pairun.inject.kinds import RAY_GROUPS, RAY_RULE, InjectedKind, RoleRule, kind_of
 from pairun.inject.tree import Mapping, Part, Sequence, target
 
-Path = tuple[str | int, ...]
 
-
-class Owner(NamedTuple):
+class TemplateOwner(NamedTuple):
     """The object that holds a template.
 
     Attributes:
@@ -25,7 +24,7 @@ class Owner(NamedTuple):
     """
 
     kind: str
-    known: Kind | None
+    known: InjectedKind | None
     name: str
     root: Mapping
     data: dict[str, Any]
@@ -55,7 +54,7 @@ class Template:
             paths of the rule's ``count`` start there.
     """
 
-    owner: Owner
+    owner: TemplateOwner
     path: Path
     spec: Mapping
     rule: RoleRule | None
@@ -84,7 +83,7 @@ class Template:
         return mapping_at(self.owner.data, (*self.path, "metadata"))
 
 
-def owners_in(document: Part) -> Iterator[Owner]:
+def owners_in(document: Part) -> Iterator[TemplateOwner]:
     """Every object of a document, including nested ones, outer objects first."""
     for part in _parts(document):
         kind, version = part.get("kind"), part.get("apiVersion")
@@ -96,10 +95,10 @@ def owners_in(document: Part) -> Iterator[Owner]:
         metadata = part.get("metadata")
         given = metadata.get("name") if isinstance(metadata, Mapping) else None
         known = kind_of(versioned, name)
-        yield Owner(name, known, str(given.plain()) if given else "", part, part.plain())
+        yield TemplateOwner(name, known, str(given.plain()) if given else "", part, part.plain())
 
 
-def templates_of(owner: Owner) -> Iterator[Template]:
+def templates_of(owner: TemplateOwner) -> Iterator[Template]:
     """The Pod templates of an object, without those of nested objects."""
     yield from _search(owner, owner.root, ())
 
@@ -115,7 +114,7 @@ def _parts(part: Part) -> Iterator[Mapping]:
             yield from _parts(item)
 
 
-def _search(owner: Owner, part: Part, path: Path) -> Iterator[Template]:
+def _search(owner: TemplateOwner, part: Part, path: Path) -> Iterator[Template]:
     part = target(part)
     if isinstance(part, Sequence):
         for number, item in enumerate(part.items):
@@ -133,7 +132,7 @@ def _search(owner: Owner, part: Part, path: Path) -> Iterator[Template]:
         yield from _search(owner, entry.value, (*path, str(entry.key.value)))
 
 
-def _template(owner: Owner, path: Path, spec: Mapping) -> Template:
+def _template(owner: TemplateOwner, path: Path, spec: Mapping) -> Template:
     for rule in owner.known.roles if owner.known else ():
         steps = rule.template.split(".") if rule.template else []
         if len(steps) != len(path) or any(

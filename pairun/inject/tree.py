@@ -36,7 +36,7 @@ class Part:
 
 
 @attrs.define(eq=False)
-class Scalar(Part):
+class ScalarPart(Part):
     """A scalar.
 
     Attributes:
@@ -56,7 +56,7 @@ class Scalar(Part):
 class Entry(NamedTuple):
     """A key with its value."""
 
-    key: Scalar
+    key: ScalarPart
     value: Part
 
 

@@ -19,10 +19,10 @@ from yaml.events import (
 )
 
 from pairun.errors import PairunError, Place, Source
-from pairun.inject.tree import Alias, Entry, Mapping, Part, Scalar, Sequence, Tree, after_blanks
+from pairun.inject.tree import Alias, Entry, Mapping, Part, ScalarPart, Sequence, Tree, after_blanks
 from pairun.playbook.document.scalars import CORE
 
-MAX_DEPTH = 100
+_MAX_DEPTH = 100
 MAX_VALUES = 200_000
 """The limit of one file; every alias counts as the parts it refers to."""
 
@@ -82,7 +82,7 @@ class _Reader:
                 part, children = self._open.pop()
                 self._fill(part, children, event)
                 self._close(event, part)
-        return [r for r in self._roots if not (isinstance(r, Scalar) and r.value is None)]
+        return [r for r in self._roots if not (isinstance(r, ScalarPart) and r.value is None)]
 
     def _span(self, event: Event) -> tuple[int, int, Place]:
         start, end = event.start_mark, event.end_mark
@@ -93,8 +93,8 @@ class _Reader:
 
     def _begin(self, event: CollectionStartEvent) -> None:
         start, end, place = self._span(event)
-        if len(self._open) >= MAX_DEPTH:
-            raise PairunError.of("PR104", f"nested more than {MAX_DEPTH} levels deep", place)
+        if len(self._open) >= _MAX_DEPTH:
+            raise PairunError.of("PR104", f"nested more than {_MAX_DEPTH} levels deep", place)
         kind = Mapping if isinstance(event, MappingStartEvent) else Sequence
         part = kind(start, end, place, bool(event.flow_style))
         # An anchor is defined only after its collection ends, so that nothing contains itself.
@@ -111,7 +111,7 @@ class _Reader:
         seen: set[Any] = set()
         if isinstance(part, Mapping):
             for key, value in zip(children[::2], children[1::2], strict=True):
-                if not isinstance(key, Scalar):
+                if not isinstance(key, ScalarPart):
                     hint = _HELM if "{{" in self._source.text else None
                     raise PairunError.of("PR107", "a key must be text", key.place, hint)
                 if key.value in seen and key.value != "<<":
@@ -133,11 +133,11 @@ class _Reader:
                     # If the list has an anchor, the event starts there.
                     part.start = after_blanks(self._source.text, part.start, named=True)
 
-    def _scalar(self, event: ScalarEvent) -> Scalar:
+    def _scalar(self, event: ScalarEvent) -> ScalarPart:
         start, end, place = self._span(event)
         plain = (event.tag in (None, "!")) and event.implicit[0] and not event.style
         value = _as_kubectl_reads(event.value) if plain else event.value
-        scalar = Scalar(start, end, place, value)
+        scalar = ScalarPart(start, end, place, value)
         if event.style in ("|", ">"):
             scalar.is_block = True
             header = self._source.text[start:end].split("\n", 1)[0].split("#", 1)[0]

@@ -7,7 +7,7 @@ from pairun.job.model import RUNTIME_PLUGIN, PluginEntry, Prerequisite
 from pairun.plan import FailurePolicy
 from pairun.playbook.document.reading import Node, elements, text
 from pairun.playbook.document.scalars import js_text
-from pairun.playbook.specs import EVENTS
+from pairun.playbook.specs import CALLBACK_EVENTS
 
 _PLUGIN_KEYS = ("plugin", "parameters", "taskroles", "failurePolicy", "hook")
 _HOOKS = ("preTaskStarts", "postTaskSucceeds")
@@ -177,7 +177,7 @@ def _failure_policy(node: Node, problems: Problems) -> FailurePolicy:
     return "ignore" if word == "ignore" else "fail"
 
 
-_EVENTS = [event for events in EVENTS.values() for event in events]
+_EVENTS = [event for events in CALLBACK_EVENTS.values() for event in events]
 
 
 def check_callbacks(parameters: Node, problems: Problems) -> None:

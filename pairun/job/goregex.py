@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 
-FLAGS = re.ASCII
+GO_FLAGS = re.ASCII
 """The flags to compile the result with: Go's classes and word boundaries are ASCII."""
 
 _POSIX = {
@@ -34,7 +34,7 @@ _MAX_DEPTH = 200
 
 
 def from_go(pattern: str) -> str:
-    """Translate a Go pattern to a Python pattern for text and `FLAGS`.
+    """Translate a Go pattern to a Python pattern for text and `GO_FLAGS`.
 
     Raises:
         ValueError: Go rejects it, or Python has no equivalent.
@@ -44,7 +44,7 @@ def from_go(pattern: str) -> str:
     if reader.at < len(pattern):
         raise ValueError("an unexpected )")
     try:
-        re.compile(out, FLAGS)
+        re.compile(out, GO_FLAGS)
     except (re.error, OverflowError, RecursionError) as e:
         raise ValueError(str(e)) from e
     return out

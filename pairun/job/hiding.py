@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from pairun.errors import Problems, did_you_mean, nearest
-from pairun.job.protocol import SCHEMA
+from pairun.job.protocol import JOB_SCHEMA
 from pairun.playbook.document.reading import Node, elements
 from pairun.playbook.document.scalars import js_text
 from pairun.secrets.forms import MASK
@@ -24,7 +24,7 @@ def hide_secrets(node: Node) -> None:
             _hide_login(auth)
     for key, child in node.items():
         if key == _SECRETS or (
-            key not in SCHEMA["properties"] and nearest(key, (_SECRETS,)) is not None
+            key not in JOB_SCHEMA["properties"] and nearest(key, (_SECRETS,)) is not None
         ):
             _hide_block(node, child)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 
-from pairun.playbook.document.scalars import WORDS, Dialect, Scalar, Timestamp
+from pairun.playbook.document.scalars import PLAIN_WORDS, Dialect, Scalar, Timestamp
 
 _JS_DECIMAL = r"[-+]?[1-9][0-9_]*|[-+]?0"
 _JS_SEXAGESIMAL = r"[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+"
@@ -36,8 +36,8 @@ def resolve_js(text: str) -> Scalar:
     This is neither YAML 1.1 nor 1.2: ``yes`` and ``on`` are text, but ``012`` is ten, ``1:30``
     ninety, ``1_000`` a number and ``2020-01-02`` a date.
     """
-    if text in WORDS:
-        return WORDS[text]
+    if text in PLAIN_WORDS:
+        return PLAIN_WORDS[text]
     if text[0] not in "0123456789+-.":
         return text
     if (number := _js_integer(text)) is not None:
@@ -102,8 +102,8 @@ def resolve_js4(text: str) -> Scalar:
     This is YAML 1.2's core schema plus digits grouped by ``_``, binary numbers and dates: ``012``
     and ``0o14`` are twelve, and ``1:30`` is text.
     """
-    if text in WORDS:
-        return WORDS[text]
+    if text in PLAIN_WORDS:
+        return PLAIN_WORDS[text]
     if text[0] not in "0123456789+-.":
         return text
     for pattern, base in _JS4_INT:

@@ -13,7 +13,7 @@ from pairun.module import Secret, reveal
 from pairun.playbook.document.reading import Node
 
 
-class Scope(NamedTuple):
+class TagScope(NamedTuple):
     """The names that tags in a plugin's parameters can use.
 
     Attributes:
@@ -52,9 +52,9 @@ class Scope(NamedTuple):
         return None
 
 
-def role_scope(job: Job, role: Role, this: Callable[[], Iterable[Node]] = tuple) -> Scope:
+def role_scope(job: Job, role: Role, this: Callable[[], Iterable[Node]] = tuple) -> TagScope:
     """The scope of a role's plugins."""
-    return Scope(
+    return TagScope(
         namespaces={
             "$parameters": job.parameters,
             "$secrets": job.secrets,
@@ -68,7 +68,7 @@ def role_scope(job: Job, role: Role, this: Callable[[], Iterable[Node]] = tuple)
     )
 
 
-def render_parameters(node: Node, scope: Scope, problems: Problems) -> Node:
+def render_parameters(node: Node, scope: TagScope, problems: Problems) -> Node:
     """Replace the tags in a tree of parameters.
 
     A tag that is a whole text is replaced by the value with its type; others by its text. A text
@@ -90,7 +90,7 @@ def _walk(node: Node, render: Callable[[Node], Node]) -> Node:
     return Node(value, node.place, node.key, node.overrides)
 
 
-def _render_text(node: Node, scope: Scope, problems: Problems) -> Node:
+def _render_text(node: Node, scope: TagScope, problems: Problems) -> Node:
     whole = TAG.fullmatch(node.value)
     key = tag_key(whole) if whole else None
     if key is not None:
@@ -115,7 +115,7 @@ def _render_text(node: Node, scope: Scope, problems: Problems) -> Node:
     return Node(rendered, node.place, node.key, node.overrides)
 
 
-def _resolve(key: str, node: Node, scope: Scope, problems: Problems) -> Node | None:
+def _resolve(key: str, node: Node, scope: TagScope, problems: Problems) -> Node | None:
     value, reason = scope.look_up(key)
     if value is None and not (scope.secrets_unknown and _is_secret(key)):
         problems.error("PR510", f"nothing defines <% {key} %>", node.place, reason or None)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pairun.errors import Problems
 from pairun.job.jobview import image_login, job_context
 from pairun.job.model import Job, Prerequisite, Role
-from pairun.job.parameters import Scope, render_parameters, role_scope
+from pairun.job.parameters import TagScope, render_parameters, role_scope
 from pairun.job.templates import expression_parameters, expression_secrets
 from pairun.module import Phase, Secret
 from pairun.plan import FailurePolicy, Plan
@@ -172,7 +172,7 @@ def collect(job: Job, role: Role) -> tuple[list[PluginUse], Problems]:
     return uses, problems
 
 
-def _render(node: Node, scope: Scope, policy: FailurePolicy, problems: Problems) -> Node | None:
+def _render(node: Node, scope: TagScope, policy: FailurePolicy, problems: Problems) -> Node | None:
     errors = Problems()
     rendered = render_parameters(node, scope, errors)
     if policy == "fail":

@@ -125,7 +125,7 @@ def _by_role(entry: Schema) -> Schema:
     }
 
 
-SCHEMA: Schema = {
+JOB_SCHEMA: Schema = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "OpenPAI job protocol v2",
     "type": "object",
@@ -174,7 +174,7 @@ def home_of(key: str) -> str | None:
     for name, schema in _TASK_ROLE["properties"].items():
         if key in schema.get("properties", ()):
             return f"`{name}` of a role"
-    return "the job itself, beside `taskRoles`" if key in SCHEMA["properties"] else None
+    return "the job itself, beside `taskRoles`" if key in JOB_SCHEMA["properties"] else None
 
 
 # --- for editors -----------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ _RESOURCES: Schema = {
 
 def editor_schema(overrides: Schema) -> Schema:
     """The schema of job files with descriptions; ``overrides`` is that of ``extras.pairun``."""
-    schema = copy.deepcopy(SCHEMA)
+    schema = copy.deepcopy(JOB_SCHEMA)
     (role,) = schema["properties"]["taskRoles"]["patternProperties"].values()
     of_role = role["properties"]
     for properties, meanings in (

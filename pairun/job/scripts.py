@@ -17,7 +17,7 @@ from pairun.playbook.document.textplaces import place_in
 
 
 @attrs.frozen
-class Script:
+class ShellText:
     """A text that a shell reads.
 
     Attributes:
@@ -57,7 +57,7 @@ class Script:
         return self.place(before + len(lines[-1]) - len(lines[-1].lstrip()))
 
 
-def command_script(job: Job, role: Role) -> Script:
+def command_script(job: Job, role: Role) -> ShellText:
     """The commands of a role, joined and rendered as OpenPAI's REST server does."""
     nodes = command_nodes(job, role)
     lines = [line for node in nodes for line in _trimmed_lines(node)]
@@ -65,7 +65,7 @@ def command_script(job: Job, role: Role) -> Script:
     if text.count("\n") + 1 != len(lines):  # a parameter has several lines
         lines = [(nodes[0], 0)]
     name = f"the command of role '{role.name}'"
-    return Script(name=name, text=text, lines=tuple(lines))
+    return ShellText(name=name, text=text, lines=tuple(lines))
 
 
 def _trimmed_lines(node: Node) -> list[tuple[Node, int]]:

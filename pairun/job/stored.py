@@ -9,7 +9,7 @@ from typing import Any
 
 from pairun.base.foreignjson import parse_json
 from pairun.errors import PairunError, Place, Source
-from pairun.playbook.document.reading import MAX_BYTES, Node, load_bytes, read_text
+from pairun.playbook.document.reading import MAX_DOCUMENT_BYTES, Node, load_bytes, read_text
 
 API_VERSION = "frameworkcontroller.microsoft.com/v1"
 MAX_FRAMEWORK_BYTES = 64 * 1024 * 1024
@@ -76,7 +76,7 @@ def framework_in(data: bytes, file: str) -> dict[str, Any] | None:
         PairunError: it is another kind of object, or cannot be read.
     """
     if len(data) > MAX_FRAMEWORK_BYTES:
-        limits = f"{MAX_BYTES >> 20} MiB, and than the {MAX_FRAMEWORK_BYTES >> 20} of a Framework"
+        limits = f"{MAX_DOCUMENT_BYTES >> 20} MiB, and than the {MAX_FRAMEWORK_BYTES >> 20} of a Framework"
         raise PairunError.of("PR103", f"{file} is larger than {limits}")
     try:
         text = data.decode("utf-8-sig")
@@ -107,7 +107,7 @@ def _parsed(text: str, file: str) -> Any:
         except json.JSONDecodeError as e:
             return _nearly_json(text, file, e)
     if not text.lstrip().startswith("{") and _YAML_OBJECT.search(text):
-        return _yaml(text, file) if len(text) <= MAX_BYTES else None
+        return _yaml(text, file) if len(text) <= MAX_DOCUMENT_BYTES else None
     return None
 
 
@@ -128,7 +128,7 @@ def _yaml(text: str, file: str) -> Any:
 
 def _nearly_json(text: str, file: str, error: json.JSONDecodeError) -> Any:
     """Read YAML that looks like JSON, such as JSON with an extra comma; else report the error."""
-    if len(text) <= MAX_BYTES:
+    if len(text) <= MAX_DOCUMENT_BYTES:
         try:
             return read_text(_silent(text, file)).plain()
         except PairunError as e:

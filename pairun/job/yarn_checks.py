@@ -38,7 +38,7 @@ _ROLE: Schema = {
     "required": ["name", "command"],
     "additionalProperties": False,
 }
-SCHEMA: Schema = {
+_SCHEMA: Schema = {
     "type": "object",
     "properties": {
         "jobName": _NEEDED,
@@ -68,7 +68,7 @@ _FILE_SYSTEM = re.compile(r"\$(?:PAI_DEFAULT_FS_URI\b|\{PAI_DEFAULT_FS_URI\})")
 
 def check(document: Node, problems: Problems) -> None:
     """Report everything for which the old or the v2 REST server rejects the job."""
-    problems.extend(violations(document, SCHEMA, Format("PR502", "PR503", "PR504")))
+    problems.extend(violations(document, _SCHEMA, Format("PR502", "PR503", "PR504")))
     _check_names(document, problems)
     _check_numbers(document, problems)
 

@@ -13,7 +13,7 @@ from pairun.kube.statuses import task_statuses
 
 
 @attrs.frozen(kw_only=True)
-class Instance:
+class ClusterInstance:
     """One task.
 
     Attributes:
@@ -45,11 +45,11 @@ class ClusterRole:
 
     name: str
     fc_name: str
-    instances: tuple[Instance, ...]
+    instances: tuple[ClusterInstance, ...]
 
 
 @attrs.frozen(kw_only=True)
-class Cluster:
+class JobCluster:
     """All tasks of a job, as one of them sees them.
 
     Attributes:
@@ -62,12 +62,12 @@ class Cluster:
     own_role: str
     own_index: int
 
-    def is_own(self, role: ClusterRole, instance: Instance) -> bool:
+    def is_own(self, role: ClusterRole, instance: ClusterInstance) -> bool:
         """Whether an instance is this task."""
         return role.fc_name == self.own_role and instance.index == self.own_index
 
     @property
-    def own(self) -> Instance | None:
+    def own(self) -> ClusterInstance | None:
         """This task; None if it is missing in the Framework's status."""
         return next((i for r in self.roles for i in r.instances if self.is_own(r, i)), None)
 
@@ -80,7 +80,7 @@ def cluster_from_framework(
     *,
     own_pod_uid: str | None = None,
     own_host_ip: str | None = None,
-) -> Cluster:
+) -> JobCluster:
     """Read the cluster from a Framework object.
 
     Args:
@@ -115,7 +115,7 @@ def cluster_from_framework(
                     pod_uid, host_ip = pod_uid or own_pod_uid, host_ip or own_host_ip
                 ports = plans[name].of(pod_uid, index)
                 instances.append(
-                    Instance(index=index, pod_uid=pod_uid, host_ip=host_ip, ports=ports)
+                    ClusterInstance(index=index, pod_uid=pod_uid, host_ip=host_ip, ports=ports)
                 )
             raw = raw_names.get(name, name)
             roles.append(ClusterRole(name=raw, fc_name=name, instances=tuple(instances)))
@@ -127,7 +127,7 @@ def cluster_from_framework(
             f"the Framework object is invalid: a part of a role or task has a wrong type ({e})"
         )
         raise _unusable(message, _INCOMPLETE) from e
-    return Cluster(roles=tuple(roles), own_role=own_role, own_index=own_index)
+    return JobCluster(roles=tuple(roles), own_role=own_role, own_index=own_index)
 
 
 def _port_plan(annotation: str) -> PortPlan:
@@ -164,7 +164,7 @@ def _unusable(message: str, hint: str | None = None) -> PairunError:
     return PairunError.of("PR704", message, hint=hint)
 
 
-def cluster_summary(cluster: Cluster) -> dict[str, Any]:
+def cluster_summary(cluster: JobCluster) -> dict[str, Any]:
     """The content of ``cluster.json``: the same facts as the environment, as plain data."""
     return {
         "schema": 1,

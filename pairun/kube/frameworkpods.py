@@ -15,10 +15,10 @@ from pairun.kube.endwords import INIT, one_line
 from pairun.kube.podstates import PodState, read_pod
 from pairun.kube.statuses import task_statuses
 
-Object = Mapping[str, Any]
+_Object = Mapping[str, Any]
 
 
-def tasks_of(framework: Object) -> Iterable[tuple[str, Object]]:
+def tasks_of(framework: _Object) -> Iterable[tuple[str, _Object]]:
     """The role and the status of every task; none if the status is malformed."""
     try:
         roles = task_statuses(framework)
@@ -28,14 +28,14 @@ def tasks_of(framework: Object) -> Iterable[tuple[str, Object]]:
     return [(str(role["name"]), task) for role in roles for task in role["taskStatuses"] or ()]
 
 
-def completion_of(framework: Object) -> Object:
+def completion_of(framework: _Object) -> _Object:
     """How the Framework's last attempt ended; empty while it runs."""
     attempt = (framework.get("status") or {}).get("attemptStatus") or {}
     completion = attempt.get("completionStatus")
     return completion if isinstance(completion, dict) else {}
 
 
-def init_names(framework: Object) -> frozenset[str]:
+def init_names(framework: _Object) -> frozenset[str]:
     """The names of init containers; pairun's own name if the Framework has no specification."""
     roles = (framework.get("spec") or {}).get("taskRoles") or ()
     specs = [((r.get("task") or {}).get("pod") or {}).get("spec") or {} for r in roles]
@@ -43,18 +43,18 @@ def init_names(framework: Object) -> frozenset[str]:
     return frozenset(names or {INIT})
 
 
-def trigger_of(framework: Object) -> tuple[Any, Any]:
+def trigger_of(framework: _Object) -> tuple[Any, Any]:
     """Role and number of the task that ended the Framework's last attempt; None for none."""
     trigger = completion_of(framework).get("trigger") or {}
     return trigger.get("taskRoleName"), trigger.get("taskIndex")
 
 
-def retries_of(status: Object) -> int:
+def retries_of(status: _Object) -> int:
     """How often the controller has retried a Framework or a task, by its status."""
     return int((status.get("retryPolicyStatus") or {}).get("totalRetriedCount") or 0)
 
 
-def ended_pod(role: str, task: Object, inits: frozenset[str]) -> Object | None:
+def ended_pod(role: str, task: _Object, inits: frozenset[str]) -> _Object | None:
     """The Pod of a task at its end; None while it runs."""
     attempt = task.get("attemptStatus") or {}
     completion = attempt.get("completionStatus")
@@ -62,7 +62,7 @@ def ended_pod(role: str, task: Object, inits: frozenset[str]) -> Object | None:
         return None
     pod = completion.get("pod") or {}
     ended = {"finishedAt": attempt.get("completionTime")}
-    statuses: dict[bool, list[Object]] = {True: [], False: []}
+    statuses: dict[bool, list[_Object]] = {True: [], False: []}
     for container in pod.get("containers") or ():
         terminated = {k: container[k] for k in ("reason", "message") if container.get(k)}
         terminated |= {"exitCode": container.get("code"), **ended}
@@ -90,7 +90,7 @@ def ended_pod(role: str, task: Object, inits: frozenset[str]) -> Object | None:
     }
 
 
-def framework_instances(framework: Object, pods: Iterable[PodState]) -> tuple[PodState, ...]:
+def framework_instances(framework: _Object, pods: Iterable[PodState]) -> tuple[PodState, ...]:
     """The newest attempt of every task: from the status if it has ended, else from its Pod."""
     inits = init_names(framework)
     job_retries = retries_of(framework.get("status") or {})
@@ -111,13 +111,13 @@ def framework_instances(framework: Object, pods: Iterable[PodState]) -> tuple[Po
     return tuple(sorted(instances, key=lambda each: (each.role, each.index)))
 
 
-def decisive_instance(framework: Object, instances: Iterable[PodState]) -> PodState | None:
+def decisive_instance(framework: _Object, instances: Iterable[PodState]) -> PodState | None:
     """The instance that ended the Framework's last attempt; None if no instance did."""
     trigger = trigger_of(framework)
     return next((each for each in instances if (each.role, each.index) == trigger), None)
 
 
-def completion_words(completion: Object) -> str:
+def completion_words(completion: _Object) -> str:
     """Why a task or Framework ended, if its containers do not say so.
 
     Omits the diagnostics of a failed Pod: they only repeat the containers' messages as JSON.
@@ -127,7 +127,7 @@ def completion_words(completion: Object) -> str:
     return one_line(": ".join(str(w).strip() for w in words if w))
 
 
-def _ended_task(pod: Object, completion: Object) -> PodState:
+def _ended_task(pod: _Object, completion: _Object) -> PodState:
     """The state of a task whose last attempt has ended."""
     state = read_pod(pod)
     if "pod" not in completion:
@@ -143,7 +143,7 @@ _STOPS = (-210, -220)
 """``StopFrameworkRequested`` and ``FrameworkAttemptCompletion`` (its ``completion.go``)."""
 
 
-def log_folder(framework: Object, instance: PodState) -> str:
+def log_folder(framework: _Object, instance: PodState) -> str:
     """The folder on the node with the logs of an instance; empty if there is none.
 
     Args:

@@ -17,7 +17,7 @@ RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 """The label in which a JobSet counts its restarts."""
 GROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key"
 _WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
-VARIABLE = "PAIRUN_GANG"
+GANG_VARIABLE = "PAIRUN_GANG"
 """The init container's variable with the gang, in the format of `GangPods.text`."""
 
 
@@ -163,7 +163,7 @@ def _created(pod: Mapping[str, Any]) -> str:
 def gang_text(
     same: Mapping[str, str], roles: tuple[GangRole, ...], role: str, index: Mapping[str, str]
 ) -> str:
-    """The value of `VARIABLE`.
+    """The value of `GANG_VARIABLE`.
 
     Args:
         same: labels that all Pods share, to the variable with this Pod's value.
@@ -187,7 +187,7 @@ def gang_sizes(env: Mapping[str, str]) -> tuple[dict[str, int], str] | None:
     Raises:
         ValueError: the variable is invalid.
     """
-    text = env.get(VARIABLE)
+    text = env.get(GANG_VARIABLE)
     if not text:
         return None
     roles, data = _roles(text)
@@ -202,7 +202,7 @@ def _roles(text: str) -> tuple[tuple[GangRole, ...], dict[str, Any]]:
             for r in data["roles"]
         )
     except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise ValueError(f"{VARIABLE} does not describe a gang: {type(e).__name__}") from e
+        raise ValueError(f"{GANG_VARIABLE} does not describe a gang: {type(e).__name__}") from e
     return roles, data
 
 
@@ -212,7 +212,7 @@ def read_gang(env: Mapping[str, str]) -> tuple[GangPods, str, int] | None:
     Raises:
         ValueError: the variable, or one that it names, is invalid; the message says which.
     """
-    text = env.get(VARIABLE)
+    text = env.get(GANG_VARIABLE)
     if not text:
         return None
     roles, data = _roles(text)
@@ -221,7 +221,7 @@ def read_gang(env: Mapping[str, str]) -> tuple[GangPods, str, int] | None:
         values = {key: env.get(variable, "") for key, variable in data["index"].items()}
         own = next(r for r in roles if r.name == data["role"])
     except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as e:
-        raise ValueError(f"{VARIABLE} does not describe a gang: {type(e).__name__}") from e
+        raise ValueError(f"{GANG_VARIABLE} does not describe a gang: {type(e).__name__}") from e
     # If this Pod lacks a label, the gang's other Pods lack it, too.
     gang = GangPods(same={k: v for k, v in same.items() if v}, roles=roles)
     if not gang.same:

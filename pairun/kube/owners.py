@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 from pairun.kube.paths import object_path
 
+Object = dict[str, Any]
+"""An object of the cluster, as JSON."""
+
 _BETWEEN = {"Job": "jobs", "ReplicaSet": "replicasets", "ConfigMap": "configmaps"}
 """Kinds that workloads make, with their plurals; a Framework makes ConfigMaps."""
 

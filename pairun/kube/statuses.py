@@ -7,7 +7,7 @@ from typing import Any
 
 from pairun.base.foreignjson import parse_json
 
-MAX_BYTES = 64 * 1024 * 1024
+MAX_STATUS_BYTES = 64 * 1024 * 1024
 """The maximum size of inflated statuses; those of 10,000 tasks have 10 MB."""
 
 
@@ -42,12 +42,12 @@ def _inflated(text: Any) -> Any:
 
     try:
         inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        data = inflater.decompress(base64.b64decode(text), MAX_BYTES)
+        data = inflater.decompress(base64.b64decode(text), MAX_STATUS_BYTES)
         if inflater.eof:
             return parse_json(data)
     except (binascii.Error, zlib.error, ValueError, TypeError) as e:
         raise ValueError(f"the Framework's compressed task statuses cannot be read: {e}") from e
-    limit = f"are too large: more than {MAX_BYTES >> 20} MiB"
+    limit = f"are too large: more than {MAX_STATUS_BYTES >> 20} MiB"
     what = limit if inflater.unconsumed_tail else "end too early"
     raise ValueError(f"the Framework's compressed task statuses {what}")
 

@@ -70,7 +70,7 @@ def _deleted(obj: Mapping[str, Any]) -> bool:
     return bool((obj.get("metadata") or {}).get("deletionTimestamp"))
 
 
-class Kind(NamedTuple):
+class WorkloadKind(NamedTuple):
     """A kind of object that starts Pods.
 
     Attributes:
@@ -104,13 +104,15 @@ class Kind(NamedTuple):
         return {**about, "metadata": metadata, "spec": spec}
 
 
-FRAMEWORK = Kind("framework", "Framework", "frameworkcontroller.microsoft.com/v1", "frameworks",
+FRAMEWORK = WorkloadKind("framework", "Framework", "frameworkcontroller.microsoft.com/v1", "frameworks",
                  "FrameworkController", _framework, "FC_FRAMEWORK_NAME")  # fmt: skip
 # a JobSet's Jobs have the label too
-JOBSET = Kind("jobset", "JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets", "the JobSet controller",
+JOBSET = WorkloadKind("jobset", "JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets", "the JobSet controller",
               _jobset)  # fmt: skip
-JOB = Kind("job", "Job", "batch/v1", "jobs", "the Job controller", _job, is_built_in=True)
-POD = Kind("pod", "Pod", "v1", "pods", "kubelet", lambda _: ("waiting", "", 1), is_built_in=True)
+JOB = WorkloadKind("job", "Job", "batch/v1", "jobs", "the Job controller", _job, is_built_in=True)
+POD = WorkloadKind(
+    "pod", "Pod", "v1", "pods", "kubelet", lambda _: ("waiting", "", 1), is_built_in=True
+)
 KINDS = (FRAMEWORK, JOBSET, JOB)
 """The kinds with a controller, in the order in which pairun looks for a job."""
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pairun.module import Permanent
 
-CREDENTIALS = "/var/run/secrets/kubernetes.io/serviceaccount"
+_CREDENTIALS = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where the kubelet puts token, CA and namespace of the Pod's service account."""
 
 _MAX_TOKEN = 1024 * 1024
@@ -38,12 +38,12 @@ def access_of_pod(env: Mapping[str, str]) -> ApiAccess:
     Args:
         env: ``KUBERNETES_SERVICE_HOST`` and ``_PORT`` give the address if there is a token,
             ``KUBE_APISERVER_ADDRESS`` if there is none. ``PAIRUN_API_CREDENTIALS`` overrides the
-            folder `CREDENTIALS`.
+            folder `_CREDENTIALS`.
 
     Raises:
         NoApiServer: lists everything that is missing.
     """
-    folder = env.get("PAIRUN_API_CREDENTIALS") or CREDENTIALS
+    folder = env.get("PAIRUN_API_CREDENTIALS") or _CREDENTIALS
     token, authority = os.path.join(folder, "token"), os.path.join(folder, "ca.crt")
     known = authority if os.path.exists(authority) else None
     if not os.path.exists(token):
@@ -66,7 +66,7 @@ def access_of_pod(env: Mapping[str, str]) -> ApiAccess:
 
 def namespace_of_pod(env: Mapping[str, str]) -> str:
     """The Pod's namespace, which the kubelet writes next to the token; empty if it does not."""
-    folder = env.get("PAIRUN_API_CREDENTIALS") or CREDENTIALS
+    folder = env.get("PAIRUN_API_CREDENTIALS") or _CREDENTIALS
     try:
         with open(os.path.join(folder, "namespace"), encoding="ascii") as file:
             return file.read(_MAX_NAME).strip()

@@ -27,7 +27,7 @@ _NO_SUCH_NAME = {getattr(socket, n, None) for n in ("EAI_NONAME", "EAI_NODATA")}
 (getaddrinfo(3))."""
 
 
-class Channel:
+class ProcessChannel:
     """One end of a connection between two processes of this program, which exchange items."""
 
     def __init__(self, end: socket.socket) -> None:
@@ -74,7 +74,7 @@ class Channel:
                 each.close()
 
 
-class Child:
+class ForkedProcess:
     """A forked process; the program can exchange items with it.
 
     A program that forks such processes has no threads: one of them may hold a lock at the fork, of
@@ -90,7 +90,7 @@ class Child:
     """
 
     def __init__(
-        self, work: Callable[[Channel], None], keeps: Collection[int] | None = None
+        self, work: Callable[[ProcessChannel], None], keeps: Collection[int] | None = None
     ) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
@@ -108,10 +108,10 @@ class Child:
                         os.dup2(null, fd)
                     if keeps is not None:
                         _close_others({0, 1, 2, theirs.fileno(), *keeps})
-                    work(Channel(theirs))
+                    work(ProcessChannel(theirs))
                 finally:
                     os._exit(0)
-        self.channel = Channel(ours)
+        self.channel = ProcessChannel(ours)
 
     def end(self) -> None:
         """Kill the process; waits for its end, but not for a kernel that holds it."""
@@ -133,10 +133,10 @@ def _close_others(kept: Collection[int]) -> None:
                 os.close(number)
 
 
-def answering(act: Callable[[], Any]) -> Callable[[Channel], None]:
+def answering(act: Callable[[], Any]) -> Callable[[ProcessChannel], None]:
     """The work of a child that calls a function: sends its result, or None, and its error, or None."""
 
-    def work(channel: Channel) -> None:
+    def work(channel: ProcessChannel) -> None:
         try:
             channel.send((act(), None))
         except Exception as e:  # noqa: BLE001 - for the program
@@ -161,7 +161,7 @@ def in_child(act: Callable[[], Any], what: str, limit_s: float) -> Any:
         TimedOut: the child was killed after ``limit_s``.
         Transient: the child was killed by something else.
     """
-    child = Child(answering(act))
+    child = ForkedProcess(answering(act))
     try:
         result, error = child.channel.receive(limit_s)
     except TimeoutError:

@@ -17,7 +17,7 @@ import requests
 
 from pairun.module import Failure, Fetched, Permanent, Secret, Transient, reveal
 from pairun.net.authorities import tls_context
-from pairun.net.boundedcall import Channel, Child
+from pairun.net.boundedcall import ForkedProcess, ProcessChannel
 from pairun.net.failures import failure_of, timed_out
 from pairun.net.proxies import Proxy, proxy_for
 
@@ -57,7 +57,7 @@ class Session:
         self.where = where
         self.reconnected = False
         self._tls, self._proxy = tls, proxy
-        self._child: Child | None = None
+        self._child: ForkedProcess | None = None
 
     @classmethod
     def to(cls, url: str, env: Mapping[str, str]) -> Session:
@@ -113,7 +113,7 @@ class Session:
         if not left_s:
             raise timed_out(self.where, deadline.limit_s)
         try:
-            self._child = self._child or Child(self._serve, ())
+            self._child = self._child or ForkedProcess(self._serve, ())
             self._child.channel.send(_Question(method, url, sent, data, left_s))
         except OSError as e:
             raise failure_of(e, self.where, left_s) from None
@@ -167,7 +167,7 @@ class Session:
 
     # --- in the child process --------------------------------------------------------------------
 
-    def _serve(self, channel: Channel) -> None:
+    def _serve(self, channel: ProcessChannel) -> None:
         """Answer questions until the program ends this process."""
         adapter = _Adapter(self._tls, self._proxy)
         connection: Any = None
@@ -190,7 +190,7 @@ class _Question(NamedTuple):
     left_s: float
 
 
-def _send(adapter: _Adapter, question: _Question, channel: Channel, *, broke: bool) -> Any:
+def _send(adapter: _Adapter, question: _Question, channel: ProcessChannel, *, broke: bool) -> Any:
     """Send a request, and its response to the program; returns the connection."""
     method, url, headers, data, left_s = question
     try:

@@ -14,7 +14,7 @@ from pairun.playbook.document.reading import Node, decode, load_bytes, node_of, 
 BARRIER = "PAIRUN_BARRIER"
 """The variable with the barrier's backend."""
 
-RESTARTS = "PAIRUN_GANG_RESTARTS"
+GANG_RESTARTS = "PAIRUN_GANG_RESTARTS"
 """Set if a failed container restarts in its Pod: the barrier runs again in the runtime phase."""
 
 STYLES = "PAIRUN_GANG_ENVIRONMENT"
@@ -65,7 +65,7 @@ def command_layer(env: Mapping[str, str], argv: Sequence[str] = ()) -> Node | No
     if argv:
         args = {"script": None, "argv": list(argv)}
         operations.append({"patch": "user_command", "args": args})
-    if env.get(RESTARTS):
+    if env.get(GANG_RESTARTS):
         operations.append(_meeting_again(env))
     if styles := env.get(STYLES):
         operations.append({
@@ -79,9 +79,9 @@ def command_layer(env: Mapping[str, str], argv: Sequence[str] = ()) -> Node | No
 
 def _meeting_again(env: Mapping[str, str]) -> dict[str, Any]:
     """The task that runs the barrier again after the container restarts."""
-    from pairun.kube.gang import VARIABLE, read_gang  # only injected Pods need it
+    from pairun.kube.gang import GANG_VARIABLE, read_gang  # only injected Pods need it
 
-    variables = {n: v for n, v in env.items() if n.startswith(VARIABLE) or n in _OBJECT}
+    variables = {n: v for n, v in env.items() if n.startswith(GANG_VARIABLE) or n in _OBJECT}
     # A review does not know the Pod's labels.
     if all(variables.get(name) for name in _OBJECT) and (gang := of_gang(read_gang, env)):
         _, role, number = gang

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pairun.kube.cluster import Cluster, ClusterRole, Instance, cluster_summary
+from pairun.kube.cluster import ClusterInstance, ClusterRole, JobCluster, cluster_summary
 
 Variable = tuple[str, str]
 
 
-def runtime_environment(cluster: Cluster) -> list[Variable]:
+def runtime_environment(cluster: JobCluster) -> list[Variable]:
     """The variables of ``runtime_env.sh``, in the order in which OpenPAI's runtime writes them.
 
     The names of variables contain the roles' sanitised names. Users build them from
@@ -35,14 +35,14 @@ def _joined(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-def _ports(role: str, instance: Instance) -> Iterator[Variable]:
+def _ports(role: str, instance: ClusterInstance) -> Iterator[Variable]:
     for label, numbers in instance.ports.items():
         text = _joined(numbers)
         yield f"PAI_PORT_LIST_{role}_{instance.index}_{label}", text
         yield f"PAI_{role}_{instance.index}_{label}_PORT", text
 
 
-def _host(role: str, instance: Instance) -> Iterator[Variable]:
+def _host(role: str, instance: ClusterInstance) -> Iterator[Variable]:
     if instance.host_ip:
         yield f"PAI_HOST_IP_{role}_{instance.index}", instance.host_ip
 
@@ -53,7 +53,7 @@ def _host_list(name: str, role: ClusterRole) -> Variable:
     return f"PAI_TASK_ROLE_{name}_HOST_LIST", ",".join(hosts)
 
 
-def _own(instance: Instance) -> Iterator[Variable]:
+def _own(instance: ClusterInstance) -> Iterator[Variable]:
     http, lists = instance.first_port("http"), instance.ports.items()
     ip = instance.host_ip or ""
     variables = [
@@ -71,7 +71,7 @@ def _own(instance: Instance) -> Iterator[Variable]:
             yield name, value
 
 
-def _aliases(cluster: Cluster) -> Iterator[Variable]:
+def _aliases(cluster: JobCluster) -> Iterator[Variable]:
     for role in cluster.roles:
         if role.name != role.fc_name:
             for instance in role.instances:
@@ -80,7 +80,7 @@ def _aliases(cluster: Cluster) -> Iterator[Variable]:
             yield _host_list(role.name, role)
 
 
-def cluster_facts(cluster: Cluster) -> dict[str, Any]:
+def cluster_facts(cluster: JobCluster) -> dict[str, Any]:
     """The value of ``cluster`` in expressions once every peer has an address."""
     summary = cluster_summary(cluster)
     own_instances: list[dict[str, Any]] = next(

@@ -18,13 +18,13 @@ from pairun.base.paths import EXIT_SPEC_SCHEMA
 from pairun.contract.kinds import shown
 from pairun.diagnose.words import words_needed
 from pairun.errors import PairunError, Place, Problem, Problems, Source
-from pairun.job.goregex import FLAGS, from_go
+from pairun.job.goregex import GO_FLAGS, from_go
 from pairun.playbook.document.checking import Format, violations
 from pairun.playbook.document.reading import Node, read_text
 from pairun.playbook.document.scalars import CORE
 from pairun.secrets.shapes import yaml_lines
 
-ENTRY: dict[str, Any] = {
+_ENTRY: dict[str, Any] = {
     "type": "object",
     "required": ["containerExitCode", "patterns"],
     "properties": {
@@ -46,7 +46,7 @@ PATTERN: dict[str, Any] = {
         },
     },
 }
-FORMAT = Format("PR741", "PR742", "PR743")
+_FORMAT = Format("PR741", "PR742", "PR743")
 MAX_SEPARATE = 500
 """In a file with more entries, pairun looks for no single invalid one: each reads the lines before it."""
 
@@ -85,7 +85,7 @@ def _entries(source: Source, problems: Problems) -> list[Node]:
         return entries
     if not isinstance(document.value, list):
         message = f"{source.file} must be a list of entries, not {shown(document.value)}"
-        raise PairunError.of(FORMAT.kind, message, document.place)
+        raise PairunError.of(_FORMAT.kind, message, document.place)
     return document.value
 
 
@@ -115,13 +115,13 @@ def _skipped(found: Iterable[Problem], part: str) -> Iterator[Problem]:
 
 
 def _is_invalid(node: Node, schema: Mapping[str, Any], part: str, problems: Problems) -> bool:
-    found = list(violations(node, schema, FORMAT, whole=f"the {part}"))
+    found = list(violations(node, schema, _FORMAT, whole=f"the {part}"))
     problems.extend(_skipped(found, part))
     return bool(found)
 
 
 def _spec(entry: Node, problems: Problems) -> dict[str, Any]:
-    if _is_invalid(entry, ENTRY, "entry", problems):
+    if _is_invalid(entry, _ENTRY, "entry", problems):
         return {"patterns": []}
     code = entry.value["containerExitCode"]
     patterns = entry.value["patterns"]
@@ -145,7 +145,7 @@ def _pattern(code: Node, node: Node, problems: Problems) -> dict[str, Any]:
             continue
         try:
             pattern = from_go(value.value)
-            re.compile(pattern, FLAGS)
+            re.compile(pattern, GO_FLAGS)
         except ValueError as e:
             message = f"the pattern for exit code {code.value} cannot be used: {e}; pairun skips it"
             problems.warning("PR745", message, value.place)

@@ -11,6 +11,7 @@ from pairun.job.jobfile import read_job
 from pairun.job.jsyaml import JS
 from pairun.job.model import Job, Role
 from pairun.job.stored import API_VERSION, job_source, job_text, user_of
+from pairun.kube.owners import Object
 from pairun.kube.ports import DEFAULT_RANGE, PORT_ANNOTATION, port_annotation
 from pairun.playbook.document.reading import Node, read_text
 from pairun.playbook.document.scalars import Dialect
@@ -18,8 +19,6 @@ from pairun.playbook.document.scalars import Dialect
 __all__ = ["API_VERSION", "job_from_framework", "job_text", "make_framework", "with_statuses"]
 
 GRACEFUL_DELETION_S = 600
-
-Object = dict[str, Any]
 
 
 def make_framework(

@@ -16,7 +16,7 @@ from pairun.playbook.document.scalars import CORE
 from pairun.playbook.expressions.template import is_template
 from pairun.playbook.initplugins import InitPlugin, InitPlugins
 
-SCHEMA: dict[str, Any] = {
+_SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "init plugins of a cluster",
     "type": "object",
@@ -52,7 +52,7 @@ def read_init_config(source: Source, init_dir: str | None, problems: Problems) -
         init_dir: the folder of the operator's own programs, or None if there is none.
     """
     node = read_setting(source, ("initPlugins",), CORE)
-    wrong = list(violations(node, SCHEMA, FORMAT, whole=source.file))
+    wrong = list(violations(node, _SCHEMA, FORMAT, whole=source.file))
     problems.extend(wrong)
     listed = node.get("initPlugins")
     entries = () if wrong or listed is None else listed.elements()

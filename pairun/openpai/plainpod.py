@@ -12,7 +12,7 @@ from pairun.job.jobfile import read_job
 from pairun.job.jsyaml import JS
 from pairun.job.model import RUNTIME_PLUGIN, Job
 from pairun.job.protocol import IDENTIFIER_PATTERN
-from pairun.kube.cluster import Cluster, ClusterRole, Instance
+from pairun.kube.cluster import ClusterInstance, ClusterRole, JobCluster
 from pairun.openpai.initconfig import FORMAT
 from pairun.openpai.podconfig import read_setting
 from pairun.playbook.document.checking import violations
@@ -21,7 +21,7 @@ from pairun.playbook.document.reading import Node, node_of
 ROLE = "main"
 """The name of the one role."""
 
-SCHEMA: dict[str, Any] = {
+PLAIN_POD_SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "commands and plugins of a plain Pod",
     "type": "object",
@@ -73,8 +73,8 @@ def read_plain_job(
     Raises:
         PairunError: the text is not YAML.
     """
-    node = read_setting(source, tuple(SCHEMA["properties"]), JS)
-    problems = Problems(violations(node, SCHEMA, FORMAT, whole=source.file))
+    node = read_setting(source, tuple(PLAIN_POD_SCHEMA["properties"]), JS)
+    problems = Problems(violations(node, PLAIN_POD_SCHEMA, FORMAT, whole=source.file))
     if problems.errors:
         return None, problems
     job, job_problems = read_job(_document(node, name, gang), user=user, secrets=secrets)
@@ -127,7 +127,7 @@ def pod_name(env: Mapping[str, str]) -> str:
     return re.sub("[^A-Za-z0-9_-]", "-", name)[:255]
 
 
-def plain_cluster(job: Job, env: Mapping[str, str]) -> Cluster:
+def plain_cluster(job: Job, env: Mapping[str, str]) -> JobCluster:
     """The cluster of one Pod.
 
     Args:
@@ -135,14 +135,14 @@ def plain_cluster(job: Job, env: Mapping[str, str]) -> Cluster:
     """
     ports = job.extras.get(_PORTS) if job.extras else None
     numbers = {label: tuple(list_.plain()) for label, list_ in (ports.items() if ports else ())}
-    instance = Instance(
+    instance = ClusterInstance(
         index=0,
         pod_uid=env.get("POD_UID") or env.get("FC_POD_UID") or None,
         host_ip=env.get("PAIRUN_HOST_IP") or env.get("POD_IP") or _own_address(),
         ports=numbers,
     )
     role = ClusterRole(name=ROLE, fc_name=ROLE, instances=(instance,))
-    return Cluster(roles=(role,), own_role=ROLE, own_index=0)
+    return JobCluster(roles=(role,), own_role=ROLE, own_index=0)
 
 
 def _own_address() -> str | None:

@@ -13,7 +13,7 @@ from pairun.errors import PairunError, Place, Problem, Problems, Source
 from pairun.job.jsyaml import JS
 from pairun.playbook.document.reading import Node, decode, read_text
 from pairun.playbook.document.scalars import Dialect
-from pairun.playbook.document.texts import MAX_BYTES, load_bytes
+from pairun.playbook.document.texts import MAX_DOCUMENT_BYTES, load_bytes
 from pairun.volume.door import Door
 
 
@@ -69,7 +69,7 @@ class PodFiles:
         except NotADirectoryError:
             return None
 
-    def load(self, path: str, limit: int = MAX_BYTES) -> bytes:
+    def load(self, path: str, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
         """The content of a trusted file.
 
         Args:

@@ -194,7 +194,7 @@ class Setter(NamedTuple):
 _USER_EXTENSION = Setter(
     "unknown until run", "platform", "the mounted user extension", "user_extension"
 )
-COMMANDS = ("preCommands", "postCommands", "callbacks")
+_COMMANDS = ("preCommands", "postCommands", "callbacks")
 """The parameters that make ``plugin.commands``."""
 _NAME = re.compile(r"""(?<![\w.'"])(?:(parameters|expanded)(?:\.|\[['"]))?([A-Za-z_]\w*)""")
 
@@ -239,7 +239,7 @@ class Origins(NamedTuple):
         for expression in expressions:
             used = _NAME.findall(expression)
             if "plugin.commands." in expression:
-                used += [("parameters", n) for n in COMMANDS if given and elements(given, n)]
+                used += [("parameters", n) for n in _COMMANDS if given and elements(given, n)]
             for of, name in used:
                 if (of, name) in seen:
                     continue

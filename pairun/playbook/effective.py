@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pairun.errors import PairunError, Place, Problems
 from pairun.module import Phase, Secret
 from pairun.playbook.content import Content
-from pairun.playbook.document.checking import KEYWORDS, violations
+from pairun.playbook.document.checking import KEYWORD_FORMAT, violations
 from pairun.playbook.document.reading import Node, elements, entries
 from pairun.playbook.drafts import Draft, GroupDraft, PluginUse, TaskDraft, draft_task, merged
 from pairun.playbook.initplugins import InitPlugins, replace_tasks
@@ -74,7 +74,7 @@ class Layers:
         Args:
             phase: the phase in its file's name.
         """
-        problems.extend(violations(document, self._schema, KEYWORDS))
+        problems.extend(violations(document, self._schema, KEYWORD_FORMAT))
         tasks, patches = document.get("tasks"), document.get("patches")
         if tasks is None and patches is None:
             as_in_a_job = next((p for p in PHASES if document.get(p) is not None), None)
@@ -215,7 +215,7 @@ class Layers:
         before = len(problems.errors)
         schema = layer_schema({name: {} for name in self.content.modules})
         schema["properties"]["pod"] = {"type": "object"}
-        problems.extend(violations(node, schema, KEYWORDS, whole="extras.pairun"))
+        problems.extend(violations(node, schema, KEYWORD_FORMAT, whole="extras.pairun"))
         if (pod := node.get("pod")) is not None and isinstance(pod.value, dict):
             problems.extend(pod_mistakes(pod))
         if len(problems.errors) > before and not isinstance(node.value, dict):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pairun.errors import PairunError, Place, Problem, Problems, Source
 from pairun.module import Module
-from pairun.playbook.document.checking import KEYWORDS, violations
+from pairun.playbook.document.checking import KEYWORD_FORMAT, violations
 from pairun.playbook.document.reading import elements, read_text
 from pairun.playbook.drafts import draft_task
 from pairun.playbook.effective import NAMES
@@ -55,7 +55,7 @@ def _task_problems(name: str, module: type[Module]) -> Problems:
         problems.extend(e.problems)
         return problems
     schema = playbook_schema({name: {}})
-    problems.extend(violations(playbook, schema, KEYWORDS))
+    problems.extend(violations(playbook, schema, KEYWORD_FORMAT))
     check_expressions(playbook, NAMES, problems)
     for node in elements(playbook, "tasks"):
         if task := draft_task(node, {name: module}, "file", problems):

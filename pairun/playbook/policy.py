@@ -24,7 +24,7 @@ _LIMITS: dict[str, Any] = {
     "type": "object",
     "additionalProperties": {"type": ["string", "number", "object"]},
 }
-SCHEMA: dict[str, Any] = {
+_SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "pairun policy",
     "type": "object",
@@ -95,11 +95,11 @@ SCHEMA: dict[str, Any] = {
 
 def published_schema() -> dict[str, Any]:
     """The schema of a policy with that of Pod settings."""
-    pod = SCHEMA["properties"]["pod"]
+    pod = _SCHEMA["properties"]["pod"]
     pod = {**pod, "properties": {**pod["properties"], "defaults": DEFAULTS_SCHEMA}}
     return {
-        **SCHEMA,
-        "properties": {**SCHEMA["properties"], "pod": pod},
+        **_SCHEMA,
+        "properties": {**_SCHEMA["properties"], "pod": pod},
         "$defs": pod_definitions(),
     }
 
@@ -294,7 +294,7 @@ def policy_mistakes(document: Node) -> Iterator[Problem]:
         if gone:
             pod = Node({k: n for k, n in pod.items() if k in ("set", "max", "min")}, pod.place)
             document = Node({**document.value, "pod": pod}, document.place)
-    yield from violations(document, SCHEMA, _FORMAT)
+    yield from violations(document, _SCHEMA, _FORMAT)
     for edge in ("max", "min"):
         for path, limit in _limits(document.at(("pod", edge))):
             if measured(path, limit.value) is None:

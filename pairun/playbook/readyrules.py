@@ -19,10 +19,10 @@ from pairun.playbook.content import Content
 from pairun.playbook.document.reading import load_bytes
 from pairun.playbook.rootfiles import RULES_FOLDER
 
-VARIABLE = "PAIRUN_RULES"
+RULES_VARIABLE = "PAIRUN_RULES"
 """Overrides the path of the compiled rules; for tests, and for images that keep them elsewhere."""
 
-IN_THE_IMAGE = "/opt/pairun/rules.json.z"
+_IN_THE_IMAGE = "/opt/pairun/rules.json.z"
 _MAX_BYTES = 16 * 1024 * 1024
 
 
@@ -30,10 +30,10 @@ def ready_rules(content: Content, env: Mapping[str, str], problems: Problems) ->
     """What PID 1 reads, compressed; uses the image's file if it was made from the same rules.
 
     Args:
-        env: `VARIABLE` overrides the image's file.
+        env: `RULES_VARIABLE` overrides the image's file.
     """
     head = _head(content)
-    path = env.get(VARIABLE) or IN_THE_IMAGE
+    path = env.get(RULES_VARIABLE) or _IN_THE_IMAGE
     if os.path.isfile(path):
         ready = load_bytes(path, _MAX_BYTES)
         with contextlib.suppress(zlib.error):

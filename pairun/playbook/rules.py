@@ -23,7 +23,7 @@ from pairun.playbook.rootfiles import RULES_FOLDER
 from pairun.playbook.ruletrial import RuleTrial, TrialOverError, letters, words_mistake
 
 MIN_SAMPLES = 2
-MAX_WORDS = 400
+_MAX_WORDS = 400
 _COMMON = """
 acc actor agent batch checkpoint code config data device epoch error exit failed file found gpus grad
 host info input iter job limit link load local loss lost master memory model nccl node nodes peer port
@@ -38,7 +38,7 @@ _FEWER = "use several files, fewer patterns, or patterns that begin with a word"
 _TEXTS = {"type": "array", "items": {"type": "string", "minLength": 1}}
 _CLASSES = [k for k in CLASSES if k != NONE]
 
-SCHEMA: dict[str, Any] = {
+_SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "rules of the failure diagnosis",
     "type": "object",
@@ -79,7 +79,7 @@ SCHEMA: dict[str, Any] = {
         },
     },
 }
-FORMAT = Format("PR790", "PR791", "PR792")
+_FORMAT = Format("PR790", "PR791", "PR792")
 
 
 class Sample(NamedTuple):
@@ -162,7 +162,7 @@ def own_exit_codes(content: Content) -> dict[str, Node]:
 
 def check_rules(document: Node, problems: Problems) -> None:
     """Report every error in a file of rules."""
-    wrong = list(violations(document, SCHEMA, FORMAT))
+    wrong = list(violations(document, _SCHEMA, _FORMAT))
     problems.extend(wrong)
     for klass, node in () if wrong else entries(document, "exit_codes"):
         if meaning := meaning_of(node.value):
@@ -188,7 +188,9 @@ def _document(
         problems.extend(p._replace(severity="warning") for p in e.problems)
         return None
     wrong = (
-        list(violations(document, SCHEMA, FORMAT, whole=os.path.basename(path))) if checked else []
+        list(violations(document, _SCHEMA, _FORMAT, whole=os.path.basename(path)))
+        if checked
+        else []
     )
     problems.extend(p._replace(severity="warning") for p in wrong)
     return None if wrong else document
@@ -219,7 +221,7 @@ def sample_of(rule: Mapping[str, Any], source: str) -> Sample:
     patterns = []
     for regex in rule["patterns"]:
         try:
-            words = words_needed(regex, MAX_WORDS, _worth)
+            words = words_needed(regex, _MAX_WORDS, _worth)
         except (re.error, OverflowError, RecursionError):
             words = None
         patterns.append({"regex": regex, "words": words or []})

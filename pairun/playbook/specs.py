@@ -10,7 +10,7 @@ from pairun.errors import PairunError, Problems, did_you_mean, nearest
 from pairun.module import Phase, Secret, reveal
 from pairun.plan import EXPAND, Late
 from pairun.playbook.content import Content
-from pairun.playbook.document.checking import KEYWORDS, Format, violations
+from pairun.playbook.document.checking import KEYWORD_FORMAT, Format, violations
 from pairun.playbook.document.reading import Node, elements, text
 from pairun.playbook.drafts import Draft, PluginUse, TaskDraft, draft_task, free_id
 from pairun.playbook.expressions.template import Scope, condition
@@ -19,7 +19,7 @@ from pairun.playbook.pluginfolders import FolderPlugins
 from pairun.playbook.policy import Policy
 
 PHASES: tuple[Phase, ...] = ("init", "runtime")
-EVENTS: Mapping[str, Mapping[str, str]] = {
+CALLBACK_EVENTS: Mapping[str, Mapping[str, str]] = {
     "task": {"taskStarts": "preCommands", "taskSucceeds": "postCommands", "taskFails": ""},
     "container": {"containerStart": "", "containerExit": ""},
 }
@@ -134,7 +134,7 @@ def add_plugins(
 def _commands(given: Node) -> dict[str, dict[str, str | Secret]]:
     """A plugin's commands as one text for each event; a group of events without any is empty."""
     groups = {}
-    for group, events in EVENTS.items():
+    for group, events in CALLBACK_EVENTS.items():
         texts = {}
         for event, older in events.items():
             listed = list(elements(given, older))
@@ -224,7 +224,7 @@ def _unread(schema: Mapping[str, Any], use: PluginUse, problems: Problems) -> No
 def check_spec(node: Node, content: Content, problems: Problems) -> None:
     """Check a plugin spec, as ``pairun lint`` does."""
     schema = spec_schema({name: {} for name in content.modules})
-    problems.extend(violations(node, schema, KEYWORDS))
+    problems.extend(violations(node, schema, KEYWORD_FORMAT))
     parameters = node.get("parameters")
     _check_expands(node, parameters, problems)
     # A test checks the schemas of pairun's own plugins, so that they need no jsonschema here.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pairun.errors import PairunError
 from pairun.module import Failure, Gathering, Peer
 from pairun.net.apiserver import ApiServer
-from pairun.net.boundedcall import Channel, Child, lookup
+from pairun.net.boundedcall import ForkedProcess, ProcessChannel, lookup
 from pairun.rendezvous.gathering import gather
 from pairun.rendezvous.locating import Leader, LeaderEnded, LeaderPod, NotAllowed
 from pairun.rendezvous.loop import close_quietly
@@ -114,7 +114,7 @@ class _Background:
         self.over = ""
         self._log = log
         leave_fd, self._leave = os.pipe()
-        self._child = Child(
+        self._child = ForkedProcess(
             lambda channel: _gather(channel, own, roles, job, key, leader, leave_fd), [leave_fd]
         )
         os.close(leave_fd)
@@ -162,7 +162,7 @@ class _Background:
 
 
 def _gather(
-    channel: Channel,
+    channel: ProcessChannel,
     own: Peer,
     roles: Mapping[str, int],
     job: JobKey,

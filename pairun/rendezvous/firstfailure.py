@@ -14,10 +14,10 @@ from pairun.rendezvous.facts import Facts
 SAME_FAILURE_S = 3600.0
 """Failures further apart, in seconds, are unrelated; a collective waits 30 minutes at most."""
 
-ASK_S = 0.7
+_ASK_S = 0.7
 """The limit for all requests to the leader, in seconds; part of the exit summary's time."""
 
-UNKNOWN = "unknown"
+_UNKNOWN = "unknown"
 """The class of a failure whose headline already states that its cause is unknown."""
 
 STOPPED = "terminated_sigterm"
@@ -60,7 +60,7 @@ def first_failure(own: OwnFailure, volume: str) -> str | None:
             return _sentence(_first("first cause", report, others.facts), others.name, now)
         first = _first("first consequence", report, others.facts)
         with contextlib.suppress(PairunError):
-            cause = others.facts.get("first cause", ASK_S / 2)
+            cause = others.facts.get("first cause", _ASK_S / 2)
             if (sentence := _sentence(cause, others.name, now)) is not None:
                 return sentence
         if _class(first) == own.klass == STOPPED:
@@ -75,10 +75,10 @@ def _class(report: object) -> object:
 
 def _first(name: str, report: Mapping[str, Any], facts: Facts) -> object:
     """The first failure of a kind; replaces an old one from before a restart."""
-    first = facts.put(name, report, ASK_S / 2)
+    first = facts.put(name, report, _ASK_S / 2)
     if _is_recent(first, report["at"]):
         return first
-    return facts.put(name, report, ASK_S / 2, replace=True)
+    return facts.put(name, report, _ASK_S / 2, replace=True)
 
 
 def _is_recent(report: object, now: float) -> bool:
@@ -93,7 +93,7 @@ def _sentence(report: object, own_name: str, now: float) -> str | None:
         return None
     by, headline, klass = (str(report.get(name))[:200] for name in ("by", "headline", "class"))
     return f"{by} failed first{_before(now - report['at'])}: {headline}" + (
-        "" if klass == UNKNOWN else f" ({klass})"
+        "" if klass == _UNKNOWN else f" ({klass})"
     )
 
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from pairun.module import Peer
-from pairun.net.boundedcall import Child, answering
+from pairun.net.boundedcall import ForkedProcess, answering
 from pairun.rendezvous.joining import Joiner
 from pairun.rendezvous.leading import fan_of
 from pairun.rendezvous.locating import Leader
-from pairun.rendezvous.loop import Loop
+from pairun.rendezvous.loop import PeerLoop
 from pairun.rendezvous.refusals import LeaderRefusal, NotInTime, PortTaken
 from pairun.rendezvous.roster import Address, Gang, JobKey, Roster
 from pairun.rendezvous.wire import BadPeer
@@ -70,7 +70,7 @@ def gather(
         LeaderRefusal: the leader belongs to another job, or to a newer attempt of this one (PR776).
     """
     gang = Gang.of(members_by_role)
-    loop = Loop(key, log)
+    loop = PeerLoop(key, log)
     is_alone = False
 
     def found(leader: Leader | None) -> None:
@@ -114,7 +114,7 @@ def gather(
         raise LeaderRefusal(str(e)) from None
 
 
-def _listen(loop: Loop, own_ip: str, port: int) -> Address | None:
+def _listen(loop: PeerLoop, own_ip: str, port: int) -> Address | None:
     """Listen for child members; None if no port is free: then this member has no children."""
     for number in (port, 0):
         with contextlib.suppress(PortTaken):
@@ -137,17 +137,21 @@ class _Search:
     """Calls `locate` in a child process, because the loop must not wait for it."""
 
     def __init__(
-        self, locate: Locate, deadline_s: float, loop: Loop, found: Callable[[Leader | None], None]
+        self,
+        locate: Locate,
+        deadline_s: float,
+        loop: PeerLoop,
+        found: Callable[[Leader | None], None],
     ) -> None:
         self._locate, self._deadline_s = locate, deadline_s
         self._loop, self._found = loop, found
-        self._child: Child | None = None
+        self._child: ForkedProcess | None = None
 
     def begin(self) -> None:
         """Search, unless a search runs."""
         if self._child is None:
             limit_s = min(_SEEK_S, max(0.0, self._deadline_s - time.monotonic()))
-            self._child = Child(answering(lambda: self._locate(limit_s)), ())
+            self._child = ForkedProcess(answering(lambda: self._locate(limit_s)), ())
             self._loop.watch(self._child.channel.fileno(), self._take)
 
     def _take(self) -> None:

@@ -13,7 +13,7 @@ from pairun.rendezvous.wire import BadPeer, Message, Packed, pack
 BATCH_S = 0.05
 """How long a parent collects its children's reports before it forwards them, in seconds."""
 
-DRAIN_S = 5.0
+_DRAIN_S = 5.0
 """How long a parent waits for children that have no roster yet, in seconds."""
 
 LEADER_GONE_S = 2.0
@@ -232,7 +232,7 @@ class Joiner:
             raise BadPeer("it sent a roster of another size")
         self.rows = rows
         self._released = packed
-        self._drain_by = now + DRAIN_S
+        self._drain_by = now + _DRAIN_S
         self._disconnect()
         for child in self._children:
             self._net.send(child, packed)

@@ -11,18 +11,18 @@ import time
 from collections.abc import Callable
 
 from pairun.errors import Problem
-from pairun.rendezvous.machine import Machine
+from pairun.rendezvous.machine import StateMachine
 from pairun.rendezvous.refusals import PortTaken
 from pairun.rendezvous.roster import Address
 from pairun.rendezvous.wire import BadPeer, Channel, Packed
 
-CONNECT_S = 0.5
+CONNECT_RETRY_S = 0.5
 """Seconds until a connection attempt is repeated: the kernel repeats a lost packet only after one second."""
 
 GREET_S = 10.0
 """Seconds in which a peer must send its first valid message."""
 
-STALL_S = 20.0
+_STALL_S = 20.0
 """Seconds after which a peer that accepts no data is disconnected."""
 
 LOCAL_PEERS = 512
@@ -49,7 +49,7 @@ class _Peer:
         self.events = 0
 
 
-class Loop:
+class PeerLoop:
     """The connections of one process; see `pairun.rendezvous.machine.Net`.
 
     Rejects and counts peers that send garbage or too much, are slow or have another key; logs only
@@ -67,7 +67,7 @@ class Loop:
     def __init__(
         self, key: bytes | None, log: Callable[[str], None], *, max_peers: int = LOCAL_PEERS
     ) -> None:
-        self.machine: Machine
+        self.machine: StateMachine
         self._rejected = 0
         self._key = key
         self._log = log
@@ -127,7 +127,7 @@ class Loop:
         """Start a connection; see `Net`."""
         sock = socket.socket(_family(address[0]), socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         _keep_alive(sock)
-        peer = self._add(sock, address[0], serves=False, limit_s=CONNECT_S)
+        peer = self._add(sock, address[0], serves=False, limit_s=CONNECT_RETRY_S)
         peer.connecting = True
         code = sock.connect_ex(address)
         if code not in (0, errno.EINPROGRESS):
@@ -193,7 +193,7 @@ class Loop:
         # Closing with unread data resets the connection, and the peer may lose our last message
         # (RFC 1122, 4.2.2.13); so the peer closes first.
         peer.is_shut = True
-        peer.limit_at = time.monotonic() + STALL_S
+        peer.limit_at = time.monotonic() + _STALL_S
         self._limited[number] = peer
         self._expect(number, peer)
         with contextlib.suppress(OSError):
@@ -223,7 +223,7 @@ class Loop:
                 peer.limit_at = None
                 self._limited.pop(number, None)
             elif len(peer.out) < unsent or peer.limit_at is None:
-                peer.limit_at = time.monotonic() + STALL_S
+                peer.limit_at = time.monotonic() + _STALL_S
                 self._limited[number] = peer
         self._expect(number, peer)
 

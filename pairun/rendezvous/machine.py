@@ -21,7 +21,7 @@ class Net(Protocol):
         """Close after all data are sent; the machine gets no more events of this peer."""
 
 
-class Machine(Protocol):
+class StateMachine(Protocol):
     """One side of the protocol. Times are seconds of any monotonic clock."""
 
     def received(self, peer: int, packed: Packed, now: float) -> None:

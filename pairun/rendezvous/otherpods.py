@@ -14,7 +14,7 @@ from pairun.kube.gang import GangPods, read_gang
 from pairun.kube.labels import INDEX_LABEL, INDEXED, JOB_LABEL, ROLE_LABEL
 from pairun.kube.paths import object_path
 from pairun.kube.pods import init_succeeded
-from pairun.kube.statuses import MAX_BYTES, task_statuses
+from pairun.kube.statuses import MAX_STATUS_BYTES, task_statuses
 from pairun.module import Failure
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class OtherPods:
             return False
         path = object_path(_VERSION, "frameworks", namespace, job)
         try:
-            roles = task_statuses(self._read(path, {}, MAX_BYTES) or {})
+            roles = task_statuses(self._read(path, {}, MAX_STATUS_BYTES) or {})
         except ValueError:
             return False
         return any(

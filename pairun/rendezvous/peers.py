@@ -36,7 +36,7 @@ _LEAST_KEY_BYTES = 16
 _MAX_PLACE_BYTES = 1024 * 1024
 
 
-class Place(NamedTuple):
+class MemberPlace(NamedTuple):
     """A member's place in its job.
 
     Attributes:
@@ -54,7 +54,7 @@ class Place(NamedTuple):
     leader_ended: bool = False
 
 
-def write_place(pai_dir: str, place: Place) -> None:
+def write_place(pai_dir: str, place: MemberPlace) -> None:
     """Write the file; it contains no secret.
 
     Raises:
@@ -71,7 +71,7 @@ def write_place(pai_dir: str, place: Place) -> None:
     Door(pai_dir).write(os.path.join(pai_dir, PLACE_FILE), json.dumps(data).encode())
 
 
-def read_place(pai_dir: str) -> Place | None:
+def read_place(pai_dir: str) -> MemberPlace | None:
     """Read the file; None if it is missing or invalid."""
     try:
         data = parse_json(Door(pai_dir).read(os.path.join(pai_dir, PLACE_FILE), _MAX_PLACE_BYTES))
@@ -81,7 +81,7 @@ def read_place(pai_dir: str) -> Place | None:
         job, rank = JobKey(str(uid), int(attempt)), int(data["rank"])
         # 0.1 does not write it.
         has_ended = data.get("leader_ended") is True
-        place = Place(leader, job, rank, Gang(roles), has_ended)  # type: ignore[arg-type]
+        place = MemberPlace(leader, job, rank, Gang(roles), has_ended)  # type: ignore[arg-type]
     except (OSError, ValueError, KeyError, TypeError, BadPeer):
         return None
     return place if leader and data["schema"] == 1 else None
@@ -123,7 +123,7 @@ class JobPeers(NamedTuple):
         pai_dir: path of the shared volume; the runtime phase reads there whether the leader ended.
     """
 
-    place: Place
+    place: MemberPlace
     facts: Facts
     phase: str
     pods: OtherPods | None = None

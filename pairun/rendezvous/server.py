@@ -16,7 +16,7 @@ from pairun.base.foreignjson import parse_json
 from pairun.base.paths import STATE_FILE, runtime_file
 from pairun.base.signals import STOP_SIGNALS
 from pairun.rendezvous.leading import Leader
-from pairun.rendezvous.loop import Loop, close_quietly
+from pairun.rendezvous.loop import PeerLoop, close_quietly
 from pairun.rendezvous.roster import Address, Gang, JobKey
 from pairun.rendezvous.wire import BadPeer
 from pairun.volume.door import Door
@@ -65,7 +65,7 @@ class Server:
         volume: Door | None = None,
     ) -> None:
         peers = _max_peers()
-        self._loop = Loop(key, log, max_peers=peers)
+        self._loop = PeerLoop(key, log, max_peers=peers)
         # a quarter of the connections is reserved for short requests
         self._leader = Leader(
             Gang.of(members_by_role),
@@ -93,7 +93,7 @@ class Server:
     def serve_forever(self, stop_fd: int | None = None, *, is_last: bool = False) -> None:
         """Serve until `stop_fd` is readable or at its end, then save the state.
 
-        Through it, `Child.stop` may ask the server to stay for `STAY_S`.
+        Through it, `ServerProcess.stop` may ask the server to stay for `STAY_S`.
 
         Args:
             stop_fd: becomes readable when the server must stop.
@@ -161,7 +161,7 @@ class Server:
         self._loop.close_all()
 
 
-class Child:
+class ServerProcess:
     """A server in a child process, which exits with this process.
 
     Args:

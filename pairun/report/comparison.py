@@ -16,7 +16,7 @@ from pairun.report.tint import Printer
 from pairun.review.comparison import TASK, Change, Comparison, JobDiff, RoleDiff, Value
 from pairun.secrets.vault import Vault
 
-SCHEMA = 2
+_SCHEMA = 2
 _SHORT = 60
 
 
@@ -24,7 +24,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
     """Return the whole document."""
     vault = comparison.vault
     return {
-        "schema": SCHEMA,
+        "schema": _SCHEMA,
         "roots": {"old": _roots(comparison.old), "new": _roots(comparison.new)},
         "differs": comparison.any,
         "shared": _changes(comparison.shared, vault),
@@ -45,7 +45,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
 
 def refused_data(problems: Sequence[Problem], vault: Vault) -> dict[str, Any]:
     """Return the document of a comparison that could not start."""
-    return {"schema": SCHEMA, "jobs": {}, "problems": [problem_data(p, vault) for p in problems]}
+    return {"schema": _SCHEMA, "jobs": {}, "problems": [problem_data(p, vault) for p in problems]}
 
 
 def _roots(content: Content) -> list[dict[str, str]]:

@@ -18,7 +18,7 @@ from pairun.playbook.content import Content
 from pairun.report.review_data import RoleView, role_views
 from pairun.report.review_text import ReviewText, handlers_of, roots_line
 from pairun.report.shown import container_texts, count_of
-from pairun.report.task_view import MARKS, TaskView, summary
+from pairun.report.task_view import KIND_MARKS, TaskView, summary
 from pairun.review.jobreview import JobReview
 from pairun.review.taskreview import CHECKED, Reviewed
 
@@ -132,7 +132,7 @@ class _JobText:
         for folded_kind, noun in _FOLDED:
             if same := folded[folded_kind]:
                 counted = count_of(len(same), noun) if noun == "check" else f"{len(same)} {noun}"
-                mark, color = MARKS[folded_kind]
+                mark, color = KIND_MARKS[folded_kind]
                 ids = ", ".join(view.task.id for view in same)
                 self._text.wrapped(f"{mark} {counted}: {ids}", "    ", color, "  ")
         for events, data in handlers_of(tasks):
@@ -141,7 +141,7 @@ class _JobText:
     def _task(self, view: TaskView) -> None:
         task, planned = view.task, view.task.task
         name = _what(task)
-        self._text.head("    ", MARKS[task.kind], task.id, name, view.brought, cut=True)
+        self._text.head("    ", KIND_MARKS[task.kind], task.id, name, view.brought, cut=True)
         if task.disabled or task.verdict.kind == "will_change" or _is_odd(task):
             self._text.verdict(view, "        ")
         for text in container_texts(planned.args, planned.environment) if planned else ():

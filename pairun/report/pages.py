@@ -21,13 +21,13 @@ from pairun.playbook.pluginfolders import folders_in_force
 from pairun.playbook.rules import Rules, read_rules
 from pairun.playbook.specs import check_spec
 
-KINDS = ("module", "plugin", "keyword", "error", "failure")
+_KINDS = ("module", "plugin", "keyword", "error", "failure")
 
 
 def names(content: Content) -> list[str]:
     """Every name that `pairun doc` accepts."""
-    listings = [f"{kind}s" for kind in KINDS]
-    return sorted({*listings, *KINDS, *(n for each in _known(content).values() for n in each)})
+    listings = [f"{kind}s" for kind in _KINDS]
+    return sorted({*listings, *_KINDS, *(n for each in _known(content).values() for n in each)})
 
 
 def _known(content: Content) -> dict[str, list[str]]:
@@ -49,7 +49,7 @@ def _pages(words: list[str], content: Content, commands: Collection[str]) -> lis
     """
     known = _known(content)
     kind, listed = None, []
-    if words and words[0] in KINDS:
+    if words and words[0] in _KINDS:
         kind, *words = words
     for word in words:
         name = word.upper() if word.upper().startswith("PR") and word[2:].isdigit() else word
@@ -66,7 +66,7 @@ def _no_page(name: str, kind: str | None, content: Content, commands: Collection
         hint: str | None = f"it is a {others[0]}: pairun doc {others[0]} {name}"
     else:
         near = [n for k, each in known.items() for n in each if kind in (None, k)]
-        listings = [f"{k}s" for k in KINDS] if kind is None else []
+        listings = [f"{k}s" for k in _KINDS] if kind is None else []
         hint = did_you_mean(name, [*listings, *near]) or "`pairun doc` lists all of them"
         if users := _modules_with(name, content):
             hint = f"it is an argument of {', '.join(users)}: pairun doc {users[0]}"
@@ -105,7 +105,7 @@ def document(words: list[str], content: Content, commands: Collection[str]) -> I
         yield from _overview(content)
     elif one in ("module", "plugin"):
         yield from _table(one, content)
-    elif one in KINDS:
+    elif one in _KINDS:
         for name in _known(content)[one]:
             yield f"{name}: {CATALOGUE[name].title}" if one == "error" else name
             yield f"  {CATALOGUE[name].advice if one == 'error' else _summary(one, name, content)}"

@@ -20,7 +20,7 @@ from pairun.report.task_view import TaskView, view_of
 from pairun.review.jobreview import JobReview
 from pairun.secrets.vault import Vault
 
-SCHEMA = 1
+_SCHEMA = 1
 
 
 @attrs.frozen(kw_only=True)
@@ -90,13 +90,13 @@ def reviews_data(reviews: Sequence[JobReview]) -> dict[str, Any]:
     """Return the document of one review, or of several, by file."""
     documents = {r.path: _review_data(r) for r in reviews}
     if len(documents) == 1:
-        return {"schema": SCHEMA, **next(iter(documents.values()))}
-    return {"schema": SCHEMA, "jobs": documents}
+        return {"schema": _SCHEMA, **next(iter(documents.values()))}
+    return {"schema": _SCHEMA, "jobs": documents}
 
 
 def refused_data(problems: Sequence[Problem], vault: Vault) -> dict[str, Any]:
     """Return the document of a review that could not start."""
-    return {"schema": SCHEMA, "roles": {}, "problems": [problem_data(p, vault) for p in problems]}
+    return {"schema": _SCHEMA, "roles": {}, "problems": [problem_data(p, vault) for p in problems]}
 
 
 def _review_data(review: JobReview) -> dict[str, Any]:

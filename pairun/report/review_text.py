@@ -11,7 +11,7 @@ import pairun
 from pairun.base.escapes import visible
 from pairun.playbook.content import Content
 from pairun.report.shown import IN_CONTAINER, fit, is_late
-from pairun.report.task_view import MARKS, TaskView, summary, view_of
+from pairun.report.task_view import KIND_MARKS, TaskView, summary, view_of
 from pairun.report.tint import Printer
 from pairun.review.taskreview import Reviewed
 from pairun.secrets.vault import Vault
@@ -75,7 +75,7 @@ class ReviewText(Printer):
 
     def _task(self, view: TaskView, indent: str) -> None:
         task, inner = view.task, indent + "    "
-        self.head(indent, MARKS[task.kind], task.id, task.name, view.brought)
+        self.head(indent, KIND_MARKS[task.kind], task.id, task.name, view.brought)
         if not task.skipped:
             self._values(view.data, inner)
         self.verdict(view, inner)
@@ -83,7 +83,7 @@ class ReviewText(Printer):
 
     def verdict(self, view: TaskView, indent: str) -> None:
         """Print what a task would do, and why."""
-        color = "yellow" if view.task.disabled else MARKS[view.task.kind][1]
+        color = "yellow" if view.task.disabled else KIND_MARKS[view.task.kind][1]
         self.wrapped(view.words, indent, color)
 
     def overrides(self, view: TaskView, indent: str) -> None:

@@ -13,7 +13,7 @@ from pairun.report.shown import override_data, shown_data, source_data
 from pairun.review.taskreview import Reviewed, is_unset, keyword_values, sources_of
 from pairun.secrets.vault import Vault
 
-MARKS = {
+KIND_MARKS = {
     "writes": ("~", "yellow"), "runs": ("$", "magenta"), "unknown": ("?", "cyan"),
     "check": ("!", "blue"), "no_change": ("=", "dim"), "skipped": ("-", "dim"),
     "disabled": ("-", "dim"),

@@ -36,7 +36,7 @@ DEFAULT = "the default"
 TASK = "task"
 """The last word of the path whose value is a task's module."""
 
-Path = tuple[str, ...]
+_Path = tuple[str, ...]
 
 
 @attrs.frozen
@@ -52,7 +52,7 @@ class Value:
     setter: str
 
 
-Values = Mapping[Path, Value]
+PlanValues = Mapping[_Path, Value]
 
 
 @attrs.frozen
@@ -197,7 +197,7 @@ def stacked(side: str) -> Content:
     return Content(roots)
 
 
-_Side = tuple[JobReview, Mapping[str, Values | None]]
+_Side = tuple[JobReview, Mapping[str, PlanValues | None]]
 """A job with one side's roots; a role that could not be planned has no values."""
 
 
@@ -233,7 +233,7 @@ def _same(p: Problem) -> tuple[str, ...]:
     return (p.id, p.severity, p.message, str(p.place) if in_job else "")
 
 
-def _role_diff(old: Values | None, new: Values | None) -> RoleDiff:
+def _role_diff(old: PlanValues | None, new: PlanValues | None) -> RoleDiff:
     if old is None or new is None:
         return RoleDiff("both" if old is new else "old" if old is None else "new")
     return RoleDiff("", tuple(changes(old, new)))
@@ -242,7 +242,7 @@ def _role_diff(old: Values | None, new: Values | None) -> RoleDiff:
 # --- the values of one side ----------------------------------------------------------------------
 
 
-def _role(plan: RolePlan, review: JobReview, content: Content) -> Iterator[tuple[Path, Value]]:
+def _role(plan: RolePlan, review: JobReview, content: Content) -> Iterator[tuple[_Path, Value]]:
     pod = review.pods[plan.role.name]
     refused = pod.refused(review.problems)
     for path, node in pod.values.items():
@@ -286,7 +286,7 @@ def _task(
     node: Node,
     origins: Origins,
     load: Callable[[str], type[Module]],
-) -> Iterator[tuple[Path, Value]]:
+) -> Iterator[tuple[_Path, Value]]:
     """All values of a task or an exit handler.
 
     Args:
@@ -298,7 +298,7 @@ def _task(
     own = dict((node.get("vars") or Node({}, node.place)).items())
     origins = origins._replace(variables={**origins.variables, **own})
 
-    def flat(path: Path, value: Any, default: bool = False) -> Iterator[tuple[Path, Value]]:
+    def flat(path: _Path, value: Any, default: bool = False) -> Iterator[tuple[_Path, Value]]:
         if isinstance(value, Mapping) and value:
             for key, inner in value.items():
                 yield from flat((*path, str(key)), inner, default)
@@ -325,7 +325,7 @@ def _task(
             yield ("on_exit", handler.id, *path), inner
 
 
-def _setter(node: Node, path: Path, origins: Origins) -> str:
+def _setter(node: Node, path: _Path, origins: Origins) -> str:
     """Who set a value: the deepest explicit place on its path, and what its text uses."""
     at = node.get(path[0])
     if at is None or at.value is None:
@@ -342,7 +342,7 @@ def _setter(node: Node, path: Path, origins: Origins) -> str:
     return words
 
 
-_UNSET: Mapping[Path, Any] = {
+_UNSET: Mapping[_Path, Any] = {
     ("plugin_folders", "roots"): "*",
     ("plugin_folders", "paths"): ["plugins"],
     ("job_yaml",): "js-yaml 3",
@@ -350,11 +350,11 @@ _UNSET: Mapping[Path, Any] = {
 """The values of a policy that does not have them."""
 
 
-def _shared(content: Content) -> Values:
+def _shared(content: Content) -> PlanValues:
     """The values that all jobs share: the policy in force, exit codes and rules of the diagnosis."""
-    values: dict[Path, Value] = {}
+    values: dict[_Path, Value] = {}
 
-    def put(path: Path, node: Node) -> None:
+    def put(path: _Path, node: Node) -> None:
         if path == ("pod", "defaults"):
             return  # Every job shows the ones that it gets.
         if isinstance(node.value, dict):
@@ -384,7 +384,7 @@ def _written(node: Node) -> Value:
 # --- comparing -----------------------------------------------------------------------------------
 
 
-def changes(old: Values, new: Values) -> Iterator[Change]:
+def changes(old: PlanValues, new: PlanValues) -> Iterator[Change]:
     """The values that differ, in the new order.
 
     Of a task that is gone only its module is one, and of the order of tasks what both sides have.
@@ -417,7 +417,7 @@ def _says_nothing(value: Value) -> bool:
     return value.setter == DEFAULT or value.value in (None, {})
 
 
-def _variables(path: Path, old: Value, new: Value) -> Iterator[Change]:
+def _variables(path: _Path, old: Value, new: Value) -> Iterator[Change]:
     """For a text with the same expressions on both sides, the variables that differ."""
     if _canonical(old.value, vars_too=False) != _canonical(new.value, vars_too=False):
         return

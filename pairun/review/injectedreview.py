@@ -9,7 +9,7 @@ import attrs
 
 from pairun.base.durations import parse_seconds
 from pairun.base.foreignjson import parse_record
-from pairun.base.grace import VARIABLE as GRACE
+from pairun.base.grace import GRACE_VARIABLE
 from pairun.errors import Place, Problem, Problems, Source
 from pairun.inject.podspec import INIT
 from pairun.inject.templates import Template, owners_in, templates_of
@@ -114,7 +114,7 @@ def _main_container(template: Template, env: Mapping[str, str]) -> MappingPart:
 def _grace(template: Template, container: MappingPart) -> PodGrace | None:
     """PID 1's grace time; None if its variable is not in the manifest."""
     variables = _mappings(container.plain().get("env"))
-    text = next((v.get("value") for v in variables if v.get("name") == GRACE), None)
+    text = next((v.get("value") for v in variables if v.get("name") == GRACE_VARIABLE), None)
     seconds = parse_seconds(str(text)) if text else None
     given = template.spec.get("terminationGracePeriodSeconds")
     return None if seconds is None else PodGrace(seconds, given.place if given else None)

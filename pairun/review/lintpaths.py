@@ -10,7 +10,7 @@ from pairun.contract.sources import module_at, module_paths
 from pairun.errors import PairunError, Problem
 from pairun.playbook.rootfiles import DESCRIPTION, MODULES, is_ours, is_root
 
-MAX_FILES = 1000
+_MAX_FILES = 1000
 _YAML = (".yaml", ".yml")
 
 
@@ -30,8 +30,8 @@ def files_in(folder: str) -> list[str]:
     files: list[str] = []
     for path in _below(folder):
         files.append(path)
-        if len(files) > MAX_FILES:
-            raise _refusal(folder, f"it has more than {MAX_FILES} files")
+        if len(files) > _MAX_FILES:
+            raise _refusal(folder, f"it has more than {_MAX_FILES} files")
     if not files:
         raise _refusal(folder, "it has no YAML file and no module")
     return files

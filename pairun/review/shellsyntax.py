@@ -17,7 +17,7 @@ from pairun.base.foreignjson import parse_json
 from pairun.errors import Problem, Severity
 from pairun.job.hiding import leaves
 from pairun.job.planning import RolePlan
-from pairun.job.scripts import Script, command_script, node_lines
+from pairun.job.scripts import ShellText, command_script, node_lines
 from pairun.module import Secret
 from pairun.plan import USER_COMMAND, Plan, Task
 from pairun.playbook.document.reading import Node
@@ -56,7 +56,7 @@ class Checked(NamedTuple):
         image_sets: programs of the cluster may set variables in upper case, too.
     """
 
-    script: Script
+    script: ShellText
     sets: frozenset[str] | None = None
     image_sets: bool = False
 
@@ -112,7 +112,7 @@ def _written_texts(draft: TaskDraft) -> list[Node]:
     ]
 
 
-def _scripts_of(task: Task, texts: list[Node], draft: TaskDraft) -> Iterator[Script]:
+def _scripts_of(task: Task, texts: list[Node], draft: TaskDraft) -> Iterator[ShellText]:
     for name in SCRIPT_ARGUMENTS:
         value = task.args.get(name)
         text = value.reveal() if isinstance(value, Secret) else value
@@ -125,7 +125,7 @@ def _scripts_of(task: Task, texts: list[Node], draft: TaskDraft) -> Iterator[Scr
         lines = [known.get(line.strip()) for line in text.split("\n") if line.strip()]
         if not any(lines):
             continue  # a built-in script, or the result of an expression
-        yield Script(
+        yield ShellText(
             name=f"the {name} of the task '{draft.id}'",
             text=text,
             lines=tuple(_filled([known.get(line.strip()) for line in text.split("\n")])),
@@ -149,7 +149,7 @@ def scripts_of_file(document: Node) -> Iterator[Checked]:
             continue
         plain = _EXPRESSION.sub(lambda e: re.sub(r"[^\n]", "x", e[0]), text)
         if plain.strip("x \n"):
-            yield Checked(Script(f"the {name}", plain, tuple(node_lines(node))))
+            yield Checked(ShellText(f"the {name}", plain, tuple(node_lines(node))))
 
 
 def _named_leaves(node: Node, name: str) -> Iterator[tuple[str, Node]]:
@@ -277,7 +277,7 @@ def _unset(name: str) -> str:
     return f"nothing sets ${name}, so {unbound}"
 
 
-def _problem(script: Script, complaint: Complaint) -> Problem:
+def _problem(script: ShellText, complaint: Complaint) -> Problem:
     words = complaint.words
     if script.secret:
         words = _QUOTED.sub("…", words)  # bash quotes a part of the text

@@ -15,7 +15,7 @@ from pairun.playbook.podfragment import PodSettings, places_of, refusal_places
 from pairun.playbook.podschema import split_path
 from pairun.review.jobreview import JobReview
 
-POD = "pod."
+_POD = "pod."
 """The first part of a Pod setting's path."""
 
 
@@ -39,7 +39,7 @@ def settings_of(
                     origins = Origins(task, draft.vars, plan.job.parameters)
                     bare = path.endswith(".when")
                     return [(setter, False) for setter in origins.setters(value, bare=bare)]
-    node = pod.at(path.removeprefix(POD)) if path.startswith(POD) else None
+    node = pod.at(path.removeprefix(_POD)) if path.startswith(_POD) else None
     if node is None:
         return []
     refused = refusal_places(problems)
@@ -63,7 +63,7 @@ def default_of(plan: RolePlan, path: str, content: Content) -> Default | None:
     """
     task, rest = _task_at([plan], path)
     if task is None:
-        steps, known = split_path(path.removeprefix(POD)) if path.startswith(POD) else ([], [])
+        steps, known = split_path(path.removeprefix(_POD)) if path.startswith(_POD) else ([], [])
         is_setting = bool(steps) and not isinstance(known, list)
         return Default("none", "no layer sets it: the cluster decides") if is_setting else None
     first, *below = rest.split(".")
@@ -103,12 +103,12 @@ def no_such_setting(review: JobReview, path: str, content: Content) -> Problem:
     task, rest = _task_at(review.plans, path)
     if task is not None:
         hint: str | None = _nearest_setting(task, rest, content)
-    elif path.startswith(POD):
-        steps, known = split_path(path.removeprefix(POD))
+    elif path.startswith(_POD):
+        steps, known = split_path(path.removeprefix(_POD))
         near = did_you_mean(steps[-1], known if isinstance(known, list) else ())
         hint = near or "docs/pod.md shows the settings of Pods"
     elif not isinstance(split_path(path)[1], list):
-        hint = f"did you mean '{POD}{path}'?"
+        hint = f"did you mean '{_POD}{path}'?"
     else:
         hint = _nearest_task(review, path)
     return Problem("PR401", f"no such setting: {path}", hint=hint)

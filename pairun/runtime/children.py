@@ -14,14 +14,14 @@ from io import FileIO
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from pairun.base.fields import BadField, decode
-from pairun.base.foreignjson import MAX_BYTES, parse_json, parse_record
+from pairun.base.foreignjson import MAX_JSON_BYTES, parse_json, parse_record
 from pairun.base.forwarding import CATCHABLE, Forwarding
 from pairun.base.paths import KEY_FILE, PLACE_FILE
 from pairun.base.system import BUNDLED
 from pairun.runtime.supervisor import Supervisor
 from pairun.volume.door import Door
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 def own_command(*args: str) -> list[str]:
@@ -34,7 +34,7 @@ def own_command(*args: str) -> list[str]:
     return [sys.executable, "-P", "-m", "pairun", *args]
 
 
-class State(NamedTuple):
+class PhaseEnd(NamedTuple):
     """The end of the tasks before the user's command.
 
     Attributes:
@@ -74,7 +74,7 @@ class HandlersEnd(NamedTuple):
 
 def ask(
     supervisor: Supervisor,
-    kind: type[T],
+    kind: type[_T],
     args: Sequence[str],
     env: Mapping[str, str],
     question: Mapping[str, Any],
@@ -83,7 +83,7 @@ def ask(
     forwarding: Forwarding,
     held: Iterable[int] = (),
     streams: tuple[int, int] | None = None,
-) -> tuple[int, T | None]:
+) -> tuple[int, _T | None]:
     """Start pairun as a child, and wait for its answer.
 
     Args:
@@ -104,7 +104,7 @@ def ask(
             child = supervisor.start(own_command(*args, *files), env, held=held, streams=streams)
         status = supervisor.wait(child, limit_s, forwarding=forwarding)
         # `pread` allocates what it is asked for.
-        size = min(os.fstat(answer.fileno()).st_size, MAX_BYTES)
+        size = min(os.fstat(answer.fileno()).st_size, MAX_JSON_BYTES)
         try:
             return status, decode(kind, parse_json(os.pread(answer.fileno(), size, 0)))
         except (ValueError, BadField):

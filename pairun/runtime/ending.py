@@ -20,9 +20,9 @@ from pairun.volume.door import Door
 
 if TYPE_CHECKING:
     # A successful job never imports it.
-    from pairun.runtime.exitsummary import Answer, Question
+    from pairun.runtime.exitsummary import SummaryInput, SummaryOutput
 
-SUMMARY_S = 15.0
+_SUMMARY_S = 15.0
 """The limit of the summary without a grace time, in seconds.
 
 Nothing waits for it then: on a busy node, a late diagnosis is better than none.
@@ -33,7 +33,7 @@ class Ending:
     """Writes the termination message and determines the container's exit code.
 
     Attributes:
-        user_code: the code that the exit spec and the message use as the user's exit code.
+        failed_code: the code that the exit spec and the message use as the user's exit code.
         diagnosis: why the command died; None until the summary is made.
         code_file: the rules file that overrode the exit code; empty if the exit spec did.
     """
@@ -57,7 +57,7 @@ class Ending:
         self.diagnosis: Mapping[str, Any] | None = None
         self.code_file = ""
         self._kills_before = oom_kills()
-        self.user_code = self._own_code = self._unmatched = NO_MATCH
+        self.failed_code = self._own_code = self._unmatched = NO_MATCH
         self._of_command = False
 
     def begin(
@@ -73,12 +73,12 @@ class Ending:
             is_final: whether an exit spec without a match keeps the code.
         """
         self._of_command = of_command
-        self.user_code = code if script_code is None else script_code
+        self.failed_code = code if script_code is None else script_code
         self._own_code = code
         spec = runtime_file(self._door.root, EXIT_SPEC_FILE)
         replaced = of_command and not is_final and self._door.is_file(spec)
         self._unmatched = NO_MATCH if replaced else code
-        self._write_short(self._unmatched, self.user_code)
+        self._write_short(self._unmatched)
 
     def finish(self, script: str) -> int:
         """Write the full message; returns the container's exit code.
@@ -86,12 +86,12 @@ class Ending:
         Args:
             script: path of the user's command; empty if it is not a script.
         """
-        from pairun.runtime.exitsummary import Question
+        from pairun.runtime.exitsummary import SummaryInput
 
         self._report_oom_kills()
-        question = Question(
+        question = SummaryInput(
             volume=self._door.root,
-            user_code=self.user_code,
+            failed_code=self.failed_code,
             own_code=self._own_code,
             unmatched_code=self._unmatched,
             # A failed task has already reported its cause.
@@ -107,7 +107,7 @@ class Ending:
         answer = self._ask(question)
         if answer is None:
             # The summary failed; keep the user's exit code.
-            self._write_short(self._own_code, self.user_code)
+            self._write_short(self._own_code)
             return self._own_code
         for expression in answer.stopped:
             self._say(f"an expression of the exit spec took too long and was stopped: {expression}")
@@ -118,10 +118,10 @@ class Ending:
         self.code_file = answer.code_file
         return answer.exit_code
 
-    def _ask(self, question: Question) -> Answer | None:
-        from pairun.runtime.exitsummary import Answer
+    def _ask(self, question: SummaryInput) -> SummaryOutput | None:
+        from pairun.runtime.exitsummary import SummaryOutput
 
-        until = time.monotonic() + SUMMARY_S
+        until = time.monotonic() + _SUMMARY_S
 
         def left_s() -> float:
             grace_s = self._grace.for_summary_s()
@@ -130,7 +130,7 @@ class Ending:
 
         try:
             status, summary = ask(
-                self._supervisor, Answer, ("summary",), self._env, question._asdict(),
+                self._supervisor, SummaryOutput, ("summary",), self._env, question._asdict(),
                 limit_s=left_s, forwarding=NOTHING,
             )  # fmt: skip
         except OSError as e:
@@ -149,10 +149,10 @@ class Ending:
         now = oom_kills()
         return None if now is None or self._kills_before is None else now - self._kills_before
 
-    def _write_short(self, exit_code: int, user_code: int) -> None:
+    def _write_short(self, exit_code: int) -> None:
         from pairun.runtime.termination import budget_of, short_message
 
-        self._write(short_message(exit_code, user_code, budget_of(self._env)))
+        self._write(short_message(exit_code, self.failed_code, budget_of(self._env)))
 
     def _write(self, text: str) -> None:
         from pairun.runtime.termination import message_paths, write_message

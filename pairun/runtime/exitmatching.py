@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pairun.base.cpulimit import CpuLimitError, cpu_limited
 
-FLAGS = re.ASCII
+_FLAGS = re.ASCII
 
 NO_MATCH = 255
 """The exit code if no entry matches."""
@@ -23,7 +23,7 @@ ONE_PATTERN_S = 0.25
 """The limit of one expression, in seconds of CPU time; usual ones need a tenth of it for 10 MiB."""
 
 
-class Evidence(NamedTuple):
+class ExitEvidence(NamedTuple):
     """The data against which the exit spec is matched.
 
     Attributes:
@@ -62,7 +62,7 @@ def text_of(log: bytes) -> str:
     return log.decode("utf-8", "replace")
 
 
-def match(spec: Mapping[str, Any], evidence: Evidence, unmatched: int = NO_MATCH) -> Match:
+def match(spec: Mapping[str, Any], evidence: ExitEvidence, unmatched: int = NO_MATCH) -> Match:
     """Find the first entry of an exit spec that matches.
 
     Uses a timer of the process, so it must run in a separate one, in the main thread.
@@ -90,7 +90,7 @@ def match(spec: Mapping[str, Any], evidence: Evidence, unmatched: int = NO_MATCH
 
 
 def _matches(
-    pattern: Mapping[str, Any], evidence: Evidence, logs: Mapping[str, _Log], stopped: list[str]
+    pattern: Mapping[str, Any], evidence: ExitEvidence, logs: Mapping[str, _Log], stopped: list[str]
 ) -> dict[str, tuple[int, int]] | None:
     """The spans at which a pattern's parts match, or None if one does not; cheapest part first."""
     if pattern.get("exitCode", evidence.exit_code) != evidence.exit_code:
@@ -134,7 +134,7 @@ class _Log:
             return None
         if self._text is None:
             self._text = text_of(self._data)
-        compiled = re.compile(pattern["regex"], FLAGS)
+        compiled = re.compile(pattern["regex"], _FLAGS)
         text = self._text
         first = cpu_limited(ONE_PATTERN_S, lambda: compiled.search(text))
         return first.span() if first else None

@@ -29,7 +29,7 @@ from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES
 from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.table import Table
-from pairun.runtime.exitmatching import Evidence, Match, match, text_of
+from pairun.runtime.exitmatching import ExitEvidence, Match, match, text_of
 from pairun.runtime.failedcommand import with_commands
 from pairun.runtime.termination import (
     PLATFORM_LINES,
@@ -67,7 +67,9 @@ MAX_GPU_REPORT_BYTES = 4 * 1024 * 1024
 """The largest report that is read; a report on 16 GPUs has about 0.5 MB."""
 
 
-def summarise(matched: Match, evidence: Evidence, diagnosis: Diagnosis | None = None) -> Summary:
+def summarise(
+    matched: Match, evidence: ExitEvidence, diagnosis: Diagnosis | None = None
+) -> Summary:
     """Collect the contents of the termination message.
 
     Args:
@@ -130,11 +132,11 @@ def gpu_report(env: Mapping[str, str]) -> GpuReportElement | None:
         return None
 
 
-class Question(NamedTuple):
+class SummaryInput(NamedTuple):
     """The input of the summary's process.
 
     Attributes:
-        user_code: the exit code of the failed part: the user's command, or a task before it.
+        failed_code: the exit code of the failed part: the user's command, or a task before it.
         own_code: the container's exit code without an exit spec.
         unmatched_code: the same if no entry of the exit spec matches.
         of_command: whether the user's command failed: only its failure is diagnosed.
@@ -144,7 +146,7 @@ class Question(NamedTuple):
     """
 
     volume: str
-    user_code: int
+    failed_code: int
     own_code: int
     unmatched_code: int
     of_command: bool
@@ -153,7 +155,7 @@ class Question(NamedTuple):
     script: str = ""
 
 
-class Answer(NamedTuple):
+class SummaryOutput(NamedTuple):
     """The output of the summary's process.
 
     Attributes:
@@ -172,14 +174,14 @@ class Answer(NamedTuple):
 
 
 def answer_to(
-    question: Question,
+    question: SummaryInput,
     env: Mapping[str, str],
     vault: Vault,
     first_failure: Callable[[Diagnosis], str | None] = lambda _: None,
     with_history: Callable[[Diagnosis, Door, str, bytes], Diagnosis] = lambda diagnosis, *_: (
         diagnosis
     ),
-) -> Answer:
+) -> SummaryOutput:
     """Make the summary; slow if a log is long or a GPU driver hangs.
 
     Args:
@@ -196,8 +198,8 @@ def answer_to(
     needs_gpus = table is not None or any("gpuInfo" in pattern for pattern in patterns)
     report = gpu_report(env) if needs_gpus else None
     gpus = report.all("gpu") if report is not None else None
-    evidence = Evidence(
-        question.user_code,
+    evidence = ExitEvidence(
+        question.failed_code,
         read_log(door, os.path.join(log_folder, "user-all")),
         # Without the lines of skipped tasks: the message has room for few lines.
         _SKIPPED.sub(b"", read_end(door, os.path.join(log_folder, "runtime.log"), MAX_LOG_BYTES)),
@@ -210,7 +212,7 @@ def answer_to(
         facts = _facts(question, evidence, env, None if gpus is None else len(gpus))
         log = evidence.user_log or evidence.platform_log
         diagnosis = diagnose_log(table, log, facts, DIAGNOSIS_S)
-        diagnosis = with_commands(diagnosis, door, question.script, question.user_code, vault)
+        diagnosis = with_commands(diagnosis, door, question.script, question.failed_code, vault)
         diagnosis = _masked(diagnosis, vault)
         code = exit_code_of(diagnosis, table)
         code_file = table.code_files.get(diagnosis.klass, "")
@@ -223,7 +225,7 @@ def answer_to(
     data = diagnosis.data() if diagnosis else None
     is_own = code is not None and matched.code == code
     file = code_file if is_own else ""
-    return Answer(matched.code, text, list(matched.stopped), data, lines, file)
+    return SummaryOutput(matched.code, text, list(matched.stopped), data, lines, file)
 
 
 def _masked(diagnosis: Diagnosis, vault: Vault) -> Diagnosis:
@@ -238,11 +240,11 @@ def _masked(diagnosis: Diagnosis, vault: Vault) -> Diagnosis:
 
 
 def _facts(
-    question: Question, evidence: Evidence, env: Mapping[str, str], gpus_seen: int | None
+    question: SummaryInput, evidence: ExitEvidence, env: Mapping[str, str], gpus_seen: int | None
 ) -> Circumstances:
     """Add the container's state at its end to the facts that PID 1 knows."""
     return Circumstances(**question.facts)._replace(
-        exit_code=question.user_code,
+        exit_code=question.failed_code,
         double_ecc=evidence.double_ecc,
         error_file=_error_file(env),
         disk_free=_free(env.get("PAI_WORK_DIR") or "/"),

@@ -17,10 +17,16 @@ from collections.abc import Callable
 from pairun.base.paths import USER_LOGS
 from pairun.base.processes import SPARE, sparing
 from pairun.runtime.pump import BRIEFLY_S, PIPE_BYTES, Pump, complete, wait_for
-from pairun.runtime.sinks import ContainerStream, Raw, Shared, Sink, Speaker, StampedLines
+from pairun.runtime.sinks import ContainerStream, Raw, SharedFile, Sink, Speaker, StampedLines
 from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
-from pairun.volume.logfile import LOG_BYTES, VARIABLE, LogFile, RotatedLog, parse_size
+from pairun.volume.logfile import (
+    LOG_BYTES,
+    LOG_BYTES_VARIABLE,
+    AppendedFile,
+    RotatedLog,
+    parse_size,
+)
 
 LOG_PIPE = "RUNTIME_LOG_PIPE"
 """The variable with the path of the pipe to ``runtime.log``; OpenPAI's name."""
@@ -52,7 +58,7 @@ class Logs:
 
     Args:
         folder: the Pod's log directory, which init has made.
-        size: the value of the variable `VARIABLE`, or None.
+        size: the value of the variable `LOG_BYTES_VARIABLE`, or None.
     """
 
     def __init__(self, door: Door, folder: str, vault: Vault, size: str | None = None) -> None:
@@ -63,18 +69,20 @@ class Logs:
         self._devnull = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         self._complaints: set[str] = set()
         self._speaker = Speaker()
-        self._files: list[LogFile] = []
+        self._files: list[AppendedFile] = []
         self._pumps: list[Pump] = []
         self._tasks: list[Pump] = []
         self._user: list[Pump] = []
-        self._runtime: Shared | None = None
+        self._runtime: SharedFile | None = None
         self._limit = parse_size(size or "") or LOG_BYTES
-        file = LogFile(door, os.path.join(folder, "runtime.log"), self._complain)
+        file = AppendedFile(door, os.path.join(folder, "runtime.log"), self._complain)
         if self._can(file):
-            self._runtime = Shared(file, self._limit)
+            self._runtime = SharedFile(file, self._limit)
             self._files.append(file)
         if size and parse_size(size) is None:
-            self.say(f"{VARIABLE}={size!r} is not a size like 256Mi; using {LOG_BYTES} bytes")
+            self.say(
+                f"{LOG_BYTES_VARIABLE}={size!r} is not a size like 256Mi; using {LOG_BYTES} bytes"
+            )
         # Before any task: log managers list the logs of a command that never started, too.
         self._user_files = {name: self._rotated(name) for name in USER_LOGS}
 
@@ -152,7 +160,7 @@ class Logs:
     def user_streams(self) -> Streams | None:
         """Standard output and error for the user's command, or None for our own."""
         *own, both = (self._user_files.get(name) for name in USER_LOGS)
-        shared = None if both is None else Shared(both)
+        shared = None if both is None else SharedFile(both)
         sinks: list[list[Sink]] = [
             [*([Raw(file)] if file else []), *([shared.lines()] if shared else [])] for file in own
         ]
@@ -245,7 +253,7 @@ class Logs:
         log = RotatedLog(self._door, path, self._limit, self._complain)
         return log if self._can(log) else None
 
-    def _can(self, file: LogFile) -> bool:
+    def _can(self, file: AppendedFile) -> bool:
         """Whether a file can be written now or later; logs each reason once if not."""
         try:
             with sparing():

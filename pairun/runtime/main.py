@@ -12,14 +12,13 @@ from collections.abc import Sequence
 import pairun
 from pairun.base.durations import parse_seconds, shown_duration
 from pairun.base.forwarding import TO_HANDLERS, TO_TASKS
-from pairun.base.grace import VARIABLE, Grace
-from pairun.base.onstop import INTERRUPTED, INTERRUPTED_CODE, OnStop, read_on_stop
-from pairun.base.onstop import VARIABLE as ON_STOP
+from pairun.base.grace import GRACE_VARIABLE, Grace
+from pairun.base.onstop import INTERRUPTED, INTERRUPTED_CODE, ON_STOP_VARIABLE, OnStop, read_on_stop
 from pairun.base.paths import PROGRAMS, STARTS_FILE, journal_file, log_dir, runtime_file
 from pairun.base.processes import adopt_orphans, limit_cores, sparing
 from pairun.base.signals import STOP_SIGNALS
 from pairun.errors import PairunError, render
-from pairun.runtime.children import HandlersEnd, State, ask, serve_peers
+from pairun.runtime.children import HandlersEnd, PhaseEnd, ask, serve_peers
 from pairun.runtime.ending import Ending
 from pairun.runtime.logs import LOG_PIPE, Logs
 from pairun.runtime.programs import (
@@ -36,7 +35,7 @@ from pairun.secrets.secret import reveal
 from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
 from pairun.volume.journal import Journal
-from pairun.volume.logfile import VARIABLE as LOG_VARIABLE
+from pairun.volume.logfile import LOG_BYTES_VARIABLE
 from pairun.volume.logjournal import LogJournal
 from pairun.volume.reader import SCRIPT_FILE, Command, read_command, read_environment
 from pairun.volume.stopnote import read_stop_note
@@ -128,7 +127,7 @@ class RuntimePhase:
             # Last, so that the image's programs win.
             self.env["PATH"] = f"{path}:{os.path.join(pai_dir, PROGRAMS)}"
         folder = log_dir(pai_dir, self.env)
-        self._logs = Logs(self._door, folder, self._vault, self.env.get(LOG_VARIABLE))
+        self._logs = Logs(self._door, folder, self._vault, self.env.get(LOG_BYTES_VARIABLE))
         self._grace = Grace(self._grace_s())
         self._supervisor = Supervisor(
             self._grace, self.say, self._record, self._directory, self._stopper
@@ -199,10 +198,9 @@ class RuntimePhase:
         if self._ending.diagnosis is not None:
             self._record("diagnosis", **self._ending.diagnosis)
         if replaced != code:
-            user_code = self._ending.user_code
             file = self._ending.code_file
             who = f"exit_codes in {file}" if file else "the exit spec"
-            self.say(f"{who} replaces exit code {user_code} by {replaced}")
+            self.say(f"{who} replaces exit code {self._ending.failed_code} by {replaced}")
         return replaced
 
     def say(self, line: str) -> None:
@@ -251,28 +249,28 @@ class RuntimePhase:
 
     # --- before the command ---
 
-    def _run_tasks(self) -> State:
+    def _run_tasks(self) -> PhaseEnd:
         self._logs.note("[INFO] Starting to exec precommands")
         if not self._command.has_tasks:
             self._record("phase_begin", phase="runtime", pairun=pairun.__version__, tasks=1)
-            return State("success", 0)
+            return PhaseEnd("success", 0)
         try:
             status, state = ask(
-                self._supervisor, State, ("tasks", self._pai_dir, "--part", "tasks"), self.env, {},
+                self._supervisor, PhaseEnd, ("tasks", self._pai_dir, "--part", "tasks"), self.env, {},
                 limit_s=self._grace.for_command_s, forwarding=TO_TASKS,
                 held=STOP_SIGNALS, streams=self._logs.task_streams(),
             )  # fmt: skip
         except OSError as e:
             problem = too_low_limit("the process of the tasks cannot be started", e)
             self._logs.say(problem.message, render(problem) + "\n")
-            return State("failure", INTERNAL, problem.message)
+            return PhaseEnd("failure", INTERNAL, problem.message)
         self._logs.settle()
         if status != 0:
             result = "" if state is not None else " without a result"
             self.say(f"the process of the tasks exited with {status}{result}")
         if state is None:
             message = f"the process of the tasks exited with {_status(status)}"
-            return State("failure", INTERNAL, message)
+            return PhaseEnd("failure", INTERNAL, message)
         self._vault.add(state.secrets)
         if state.outcome == "failure" and self._logs.discards_tasks:
             self.say(state.message)
@@ -286,12 +284,12 @@ class RuntimePhase:
 
     # --- the command ---
 
-    def _with_handlers_of_command(self, state: State) -> State:
+    def _with_handlers_of_command(self, state: PhaseEnd) -> PhaseEnd:
         """Add the command's exit handlers to the state."""
         added = [h for h in self._command.handlers if h not in state.registered]
         return state._replace(registered=(*state.registered, *added))
 
-    def _run_command(self, state: State) -> tuple[str, int, str]:
+    def _run_command(self, state: PhaseEnd) -> tuple[str, int, str]:
         """Run the command; returns the event for exit handlers, the exit code, and a message."""
         for name, value in state.environment.items():
             if value is None:
@@ -372,9 +370,9 @@ class RuntimePhase:
 
     def _on_stop_of_container(self) -> OnStop | None:
         try:
-            return read_on_stop(self.env.get(ON_STOP))
+            return read_on_stop(self.env.get(ON_STOP_VARIABLE))
         except ValueError as e:
-            self.say(f"{ON_STOP}={e}; the command's own exit code counts")
+            self.say(f"{ON_STOP_VARIABLE}={e}; the command's own exit code counts")
             return None
 
     def _argv(self, env: dict[str, str]) -> list[str]:
@@ -385,7 +383,7 @@ class RuntimePhase:
 
     # --- after the command ---
 
-    def _run_handlers(self, state: State, event: str, code: int, message: str) -> HandlersEnd:
+    def _run_handlers(self, state: PhaseEnd, event: str, code: int, message: str) -> HandlersEnd:
         """Run the exit handlers."""
         asked = {
             "event": event, "exit_code": code, "message": message,
@@ -410,13 +408,13 @@ class RuntimePhase:
     # --- the rest ---
 
     def _grace_s(self) -> float:
-        text = self.env.get(VARIABLE)
+        text = self.env.get(GRACE_VARIABLE)
         if not text:
             return self._command.grace_s
         seconds = parse_seconds(text)
         if seconds is None:
             self.say(
-                f"{VARIABLE}={text!r} is not a duration like 30s; "
+                f"{GRACE_VARIABLE}={text!r} is not a duration like 30s; "
                 f"using the plan's {self._command.grace_s:g} s"
             )
             return self._command.grace_s

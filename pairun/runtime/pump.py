@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pairun.runtime.sinks import ContainerStream, Sink
+from pairun.secrets.scanner import Data
 from pairun.secrets.vault import RELEASE_S, Vault
-from pairun.volume.logfile import Data
 
 if TYPE_CHECKING:
     # Imported with the first secret.
@@ -31,10 +31,10 @@ PIPE_BYTES = 256 * 1024
 """The size of a pipe of the user's command: more than the kernel's default, but small enough that
 the jobs of a machine stay below one user's limit (pipe(7), pipe-user-pages-soft)."""
 
-STALL_S = 10.0
+_STALL_S = 10.0
 """Seconds that the end waits for a stalled reader."""
 
-LONGEST_S = 60.0
+_LONGEST_S = 60.0
 """Seconds that the end waits for a slow reader."""
 
 BRIEFLY_S = 0.2
@@ -329,7 +329,7 @@ def _fault(error: Exception) -> str:
 def wait_for(
     pumps: Iterable[Pump],
     left_s: Callable[[], float | None] = lambda: None,
-    stall_s: float = STALL_S,
+    stall_s: float = _STALL_S,
 ) -> list[Pump]:
     """Wait until pumps have copied all output; returns those with a slow reader.
 
@@ -345,7 +345,7 @@ def wait_for(
         if so_far != taken:
             taken, moved = so_far, now
         left = left_s()
-        limit = LONGEST_S if left is None else min(LONGEST_S, max(left, BRIEFLY_S))
+        limit = _LONGEST_S if left is None else min(_LONGEST_S, max(left, BRIEFLY_S))
         if now - began >= limit or now - moved >= stall_s:
             return busy
         busy[0].ended.wait(_STEP_S)

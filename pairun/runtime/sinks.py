@@ -11,20 +11,21 @@ import threading
 import time
 from collections.abc import Callable
 
-from pairun.volume.logfile import Data, LogFile
+from pairun.secrets.scanner import Data
+from pairun.volume.logfile import AppendedFile
 
 MAX_HELD_BYTES = 64 * 1024
-QUIET_S = 1.0
+_QUIET_S = 1.0
 """Seconds without further output after which an incomplete line is written."""
 
-LONGEST_S = 5.0
+_LONGEST_S = 5.0
 """Seconds after which an incomplete line is always written: progress bars have no newlines."""
 
 
 class Raw:
     """Writes the bytes of one stream unchanged to a separate file."""
 
-    def __init__(self, file: LogFile) -> None:
+    def __init__(self, file: AppendedFile) -> None:
         self._file = file
 
     def take(self, data: Data) -> None:
@@ -39,14 +40,14 @@ class Raw:
         """Do nothing: it never holds bytes."""
 
 
-class Shared:
+class SharedFile:
     """A file for several streams, which write whole lines.
 
     Args:
         limit: the size in bytes above which only `add` writes; None for no limit.
     """
 
-    def __init__(self, file: LogFile, limit: int | None = None) -> None:
+    def __init__(self, file: AppendedFile, limit: int | None = None) -> None:
         self.file = file
         self._limit = limit
         # a failed write is reported, and the report may go to this file
@@ -77,7 +78,7 @@ class Shared:
 class Lines:
     """Holds the start of a line until the line is complete, for a limited time and length."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: SharedFile) -> None:
         self._shared = shared
         self._held = bytearray()
         self._until = self._latest = 0.0
@@ -97,8 +98,8 @@ class Lines:
             return
         now = time.monotonic()
         if not self._held:
-            self._latest = now + LONGEST_S
-        self._until = min(now + QUIET_S, self._latest)
+            self._latest = now + _LONGEST_S
+        self._until = min(now + _QUIET_S, self._latest)
         if len(self._held) + len(data) > MAX_HELD_BYTES or now >= self._until:
             self.write(self._held, data)
             self._held.clear()
@@ -128,7 +129,7 @@ class StampedLines(Lines):
         stamp: makes the stamp of a line.
     """
 
-    def __init__(self, shared: Shared, stamp: Callable[[], bytes]) -> None:
+    def __init__(self, shared: SharedFile, stamp: Callable[[], bytes]) -> None:
         super().__init__(shared)
         self._stamp = stamp
 

@@ -32,7 +32,7 @@ from pairun.base.processes import (
 from pairun.base.signals import GRACE_SIGNALS
 from pairun.runtime.workingdirectory import WorkingDirectory
 
-DRAIN_S = 3.0
+_DRAIN_S = 3.0
 """Seconds that the command's background processes may run after the command's end."""
 
 TERM_S = 5.0
@@ -41,7 +41,7 @@ TERM_S = 5.0
 KILL_S = 1.0
 """Seconds to wait for killed processes; the kernel may hold them."""
 
-POLL_S = 0.25
+_POLL_S = 0.25
 """Seconds between two checks for processes whose SIGCHLD goes to another parent."""
 
 SWEEP_S = 2.0
@@ -188,7 +188,7 @@ class Supervisor:
             forwarding: which signals to forward; they go to the group, since the child has ended.
         """
         to_group = forwarding._replace(to_group=True)
-        stage, until = "drain", time.monotonic() + DRAIN_S
+        stage, until = "drain", time.monotonic() + _DRAIN_S
         while groups := self._living_groups(session):
             now, left = time.monotonic(), self.grace.for_command_s()
             if stage == "drain" and left is not None:
@@ -207,7 +207,7 @@ class Supervisor:
                 stage, until = (
                     ("asked", now + TERM_S) if stage == "drain" else ("killed", now + KILL_S)
                 )
-            self._turn(min(POLL_S, max(0.0, until - now)), session, to_group)
+            self._turn(min(_POLL_S, max(0.0, until - now)), session, to_group)
 
     def sweep(self) -> None:
         """End every remaining descendant: TERM, a short wait, KILL."""
@@ -307,7 +307,7 @@ class Supervisor:
         """Reap until there are no descendants or the time is over."""
         self._reap()
         while not self._alone and (left := until - time.monotonic()) > 0:
-            info = _next_signal(min(left, POLL_S) if number == signal.SIGKILL else left)
+            info = _next_signal(min(left, _POLL_S) if number == signal.SIGKILL else left)
             if info is not None:
                 self._note(info)()
             elif number == signal.SIGKILL and not self._signal_all(number):

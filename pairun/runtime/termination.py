@@ -19,8 +19,8 @@ from pairun.base.escapes import ESCAPE
 from pairun.base.folder import open_regular
 from pairun.volume.door import Door
 
-START = "[PAI_RUNTIME_ERROR_START]"
-END = "[PAI_RUNTIME_ERROR_END]"
+ERROR_START = "[PAI_RUNTIME_ERROR_START]"
+ERROR_END = "[PAI_RUNTIME_ERROR_END]"
 DEFAULT_BUDGET = 4096
 USER_LINES = 15
 PLATFORM_LINES = 10
@@ -125,7 +125,7 @@ _NOT_PRINTABLE = re.compile(
 
 
 def _document(summary: Summary, texts: dict[str, str]) -> str:
-    return f"{START}\n{''.join(_yaml(summary, texts))}\n{END}"
+    return f"{ERROR_START}\n{''.join(_yaml(summary, texts))}\n{ERROR_END}"
 
 
 def _yaml(summary: Summary, texts: dict[str, str]) -> Iterator[str]:

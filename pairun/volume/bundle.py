@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pairun.errors import PairunError
 from pairun.volume.door import Door
 
-VARIABLE = "PAIRUN_BUNDLE"
+_VARIABLE = "PAIRUN_BUNDLE"
 """Overrides the bundle's path; for tests, and for images that keep it elsewhere."""
 
 IN_THE_IMAGE = "/opt/pairun/runtime"
@@ -22,7 +22,7 @@ def find_bundle(env: Mapping[str, str]) -> str | None:
     """The bundle of this pairun: the image's, or else what ``make bundle`` built in this checkout.
 
     Args:
-        env: `VARIABLE` overrides the path; an empty value disables the bundle.
+        env: `_VARIABLE` overrides the path; an empty value disables the bundle.
 
     Returns:
         Its path, or None if there is no bundle: then the user's image must bring its own pairun.
@@ -30,10 +30,10 @@ def find_bundle(env: Mapping[str, str]) -> str | None:
     Raises:
         PairunError: the variable names no executable file.
     """
-    if VARIABLE in env:
-        path = env[VARIABLE]
+    if _VARIABLE in env:
+        path = env[_VARIABLE]
         if path and not _is_program(path):
-            message = f"{VARIABLE}={path}: no such program"
+            message = f"{_VARIABLE}={path}: no such program"
             raise PairunError.of("PR701", message, hint="unset it to use the image's own bundle")
         return path or None
     checkout = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -46,7 +46,7 @@ from typing import Any
 from pairun.base.foreignjson import parse_record
 from pairun.volume.door import Door
 
-SCHEMA = 1
+JOURNAL_SCHEMA = 1
 
 CONDITION_IS_FALSE = "its condition is false"
 """The message of a task that was skipped because its `when` is false."""
@@ -93,7 +93,7 @@ class Journal:
             self.close()
             self._complain(f"the journal ends here: {self._path}: cannot mask: {type(e).__name__}")
             return
-        full = {"schema": SCHEMA, "time": round(time.time(), 3), **record, **masked}
+        full = {"schema": JOURNAL_SCHEMA, "time": round(time.time(), 3), **record, **masked}
         data = json.dumps(full, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         try:
             # One write per record: if the process is killed, only the last line can be incomplete.
@@ -129,7 +129,9 @@ def read_journal(path: str) -> list[Record]:
 
 def records_of(lines: Iterable[bytes | str]) -> list[Record]:
     """The records in lines of a journal; incomplete and invalid lines are skipped."""
-    return [r for r in map(parse_record, lines) if r is not None and r.get("schema") == SCHEMA]
+    return [
+        r for r in map(parse_record, lines) if r is not None and r.get("schema") == JOURNAL_SCHEMA
+    ]
 
 
 def _open(door: Door, path: str) -> int:
@@ -147,7 +149,7 @@ def _open(door: Door, path: str) -> int:
     return fd
 
 
-READ_BYTES = 256 * 1024
+_READ_BYTES = 256 * 1024
 """How many bytes of a journal one call reads."""
 
 MAX_RECORD = 1024 * 1024
@@ -177,7 +179,7 @@ class JournalTail:
         if self._file is None:
             return []
         try:
-            data = self._file.read1(READ_BYTES)
+            data = self._file.read1(_READ_BYTES)
         except OSError:
             return []
         *lines, self._rest = (self._rest + data).split(b"\n")

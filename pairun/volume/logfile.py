@@ -12,9 +12,10 @@ import re
 import time
 from collections.abc import Callable
 
+from pairun.secrets.scanner import Data
 from pairun.volume.door import Door
 
-VARIABLE = "PAIRUN_LOG_BYTES"
+LOG_BYTES_VARIABLE = "PAIRUN_LOG_BYTES"
 """Sets the size at which a log is rotated."""
 
 LOG_BYTES = 268_435_456
@@ -35,8 +36,6 @@ _UNITS = {
     "": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30,
 }  # fmt: skip
 
-Data = bytes | bytearray | memoryview
-
 
 def parse_size(text: str) -> int | None:
     """Bytes of ``268435456``, ``256Mi`` or ``1G``; None if it is invalid or too small."""
@@ -52,7 +51,7 @@ def tai64n(seconds: float) -> str:
     return f"@{_TAI_S + whole:016x}{int((seconds - whole) * 1e9):08x}"
 
 
-class LogFile:
+class AppendedFile:
     """A file that is appended to.
 
     While it cannot be written, it drops the data; it continues when it can be written again.
@@ -144,7 +143,7 @@ class LogFile:
             self._fd = None
 
 
-class RotatedLog(LogFile):
+class RotatedLog(AppendedFile):
     """A folder with ``current`` and at most one older file.
 
     Args:

@@ -18,7 +18,7 @@ from pairun.base.foreignjson import parse_record
 from pairun.volume.door import Door
 from pairun.volume.journal import Record
 
-VARIABLE = "PAIRUN_LOG_JOURNAL"
+LOG_JOURNAL_VARIABLE = "PAIRUN_LOG_JOURNAL"
 """The variable that enables it: ``true``."""
 
 PREFIX = "[pairun] journal/1 "
@@ -49,7 +49,7 @@ class LogJournal:
         mask: Callable[[Mapping[str, object]], Record],
         say: Callable[[str], None],
     ) -> None:
-        self._is_on = env.get(VARIABLE) == "true"
+        self._is_on = env.get(LOG_JOURNAL_VARIABLE) == "true"
         self._door = door
         self._path = path
         self._mask = mask

@@ -24,7 +24,7 @@ from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
 from pairun.volume.reader import (
     PLAN_FILE,
-    SCHEMA,
+    PLAN_SCHEMA,
     Command,
     Secrets,
     hide_job_key,
@@ -56,7 +56,7 @@ class SecretStore:
     def dump(self) -> dict[str, Any]:
         """The content of the secrets file."""
         return {
-            "schema": SCHEMA,
+            "schema": PLAN_SCHEMA,
             "values": {name: text for text, name in self._names.items()},
             "redact": sorted(self._redact),
         }
@@ -68,7 +68,7 @@ def dump_plan(plan: Plan, secrets: SecretStore, command: Command | None = None) 
     Args:
         command: what PID 1 runs itself, if the plan is of its phase.
     """
-    document = {"schema": SCHEMA, **_encoded(plan, secrets)}
+    document = {"schema": PLAN_SCHEMA, **_encoded(plan, secrets)}
     return document if command is None else {**document, "command": _encoded(command, secrets)}
 
 

@@ -15,8 +15,8 @@ from pairun.base.foreignjson import parse_record
 from pairun.volume.door import Door
 
 NAME = "progress.json"
-SCHEMA = 1
-MAX_BYTES = 4096
+_SCHEMA = 1
+MAX_PROGRESS_BYTES = 4096
 _Number = Annotated[int, between(0, 10**15)]
 
 
@@ -56,7 +56,7 @@ def write_progress(door: Door, folder: str, noted: NotedProgress) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    data = {"schema": SCHEMA, **noted._asdict(), "at": round(time.time(), 3)}
+    data = {"schema": _SCHEMA, **noted._asdict(), "at": round(time.time(), 3)}
     door.write(os.path.join(folder, NAME), json.dumps(data).encode() + b"\n")
 
 
@@ -74,8 +74,8 @@ def read_progress(door: Door, folder: str) -> NotedProgress | None:
 
 def parse_progress(text: bytes) -> NotedProgress | None:
     """Parse the file; None if it is invalid: the user's code may write to it, too."""
-    data = parse_record(text[:MAX_BYTES])
-    if data is None or data.get("schema") != SCHEMA:
+    data = parse_record(text[:MAX_PROGRESS_BYTES])
+    if data is None or data.get("schema") != _SCHEMA:
         return None
     return NotedProgress(
         step=field_of(data, "step", _Number),

@@ -21,11 +21,11 @@ from pairun.secrets.secret import Secret
 from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 MakeLate = Callable[[object, str], object]
 """Makes a late value of its fields and its place."""
 
-SCHEMA = 2
+PLAN_SCHEMA = 2
 """The schema of plans and secrets files that this version writes and reads."""
 
 MAX_KEY_BYTES = 4096
@@ -159,8 +159,8 @@ def body(document: object, file: str) -> dict[str, Any]:
         PairunError: it is of another version.
     """
     fields = dict(document) if isinstance(document, dict) else {}
-    if (schema := fields.pop("schema", None)) != SCHEMA:
-        raise _unusable(file, f"it has schema {schema}, this pairun reads {SCHEMA}")
+    if (schema := fields.pop("schema", None)) != PLAN_SCHEMA:
+        raise _unusable(file, f"it has schema {schema}, this pairun reads {PLAN_SCHEMA}")
     return fields
 
 
@@ -180,13 +180,13 @@ def read_file(door: Door, name: str) -> bytes | None:
 
 
 def load(
-    kind: type[T],
+    kind: type[_T],
     value: object,
     where: str,
     file: str,
     secrets: Secrets = Secrets(),  # noqa: B008 - a constant
     late: MakeLate | None = None,
-) -> T:
+) -> _T:
     """Decode a part of a file that init wrote, and check the type of every field.
 
     Args:

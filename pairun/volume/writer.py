@@ -41,7 +41,7 @@ KEPT = MOUNTED | {"logs", "init.d"}
 
 _PLUGIN_SCRIPT = re.compile(r"plugin_(pre|post)[0-9]+\.sh")
 
-MARKER = ".pairun"
+_MARKER = ".pairun"
 """The file that marks a folder as created by pairun, so that init may clean it."""
 
 _MARK = b"pairun init cleans this folder each time it runs: keep nothing here.\n"
@@ -77,9 +77,9 @@ class Volume:
             self._door.protect_root()
             # Write the marker first: if init is killed while it cleans, the next one may clean.
             if not self._has_marker():
-                self._door.remove(self._path(MARKER))
-                self._door.write(self._path(MARKER), _MARK)
-            self._door.remove(*(self._path(name) for name in left if name != MARKER))
+                self._door.remove(self._path(_MARKER))
+                self._door.write(self._path(_MARKER), _MARK)
+            self._door.remove(*(self._path(name) for name in left if name != _MARKER))
             self._door.make_folder(self._path("runtime.d"))
             self._door.make_folder(self._path("run"), 0o1777)
             prepare_logs(self._door, self._env)
@@ -112,7 +112,7 @@ class Volume:
 
     def _has_marker(self) -> bool:
         """Whether pairun's own file exists; a link or a folder of that name does not count."""
-        return self._door.is_file(self._path(MARKER))
+        return self._door.is_file(self._path(_MARKER))
 
     def _path(self, *parts: str) -> str:
         return os.path.join(self.pai_dir, *parts)

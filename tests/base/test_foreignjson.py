@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.base import foreignjson
-from pairun.base.foreignjson import MAX_DEPTH, parse_json, parse_json_at, parse_record
+from pairun.base.foreignjson import MAX_JSON_DEPTH, parse_json, parse_json_at, parse_record
 
 ROOT = pathlib.Path(foreignjson.__file__).parents[2]
 OWN = {
@@ -70,7 +70,7 @@ def test_any_text_gives_what_python_gives_or_one_error(text: str, strict: bool) 
             json.loads(text)
     else:
         assert value == json.loads(text)
-        assert depth_of(value) <= MAX_DEPTH
+        assert depth_of(value) <= MAX_JSON_DEPTH
 
 
 @given(st.binary() | SCRAPS.map(str.encode))
@@ -86,10 +86,10 @@ def test_any_bytes_give_a_value_or_one_error(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("opening", "closing", "most"),
     [
-        ("[", "]", MAX_DEPTH),
-        ('{"a":', "}", MAX_DEPTH),
-        ('["]]", {"\\"]": ', "}]", MAX_DEPTH // 2),
-        ('[[], "\\\\", ', "]", MAX_DEPTH - 1),
+        ("[", "]", MAX_JSON_DEPTH),
+        ('{"a":', "}", MAX_JSON_DEPTH),
+        ('["]]", {"\\"]": ', "}]", MAX_JSON_DEPTH // 2),
+        ('[[], "\\\\", ', "]", MAX_JSON_DEPTH - 1),
     ],
 )
 def test_the_depth_is_bounded_on_every_python(opening: str, closing: str, most: int) -> None:
@@ -138,7 +138,7 @@ def test_every_failure_is_one_error_that_quotes_no_value(data: bytes) -> None:
 
 
 def test_the_size_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foreignjson, "MAX_BYTES", 4)
+    monkeypatch.setattr(foreignjson, "MAX_JSON_BYTES", 4)
     assert parse_json("1234") == 1234
     with pytest.raises(json.JSONDecodeError, match="Larger than"):
         parse_json(b"12345")

@@ -23,8 +23,7 @@ from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook.document.reading import read_text
 from pairun.secrets.vault import Vault
 from pairun.volume.journal import read_journal
-from pairun.volume.logjournal import VARIABLE as LOG_JOURNAL
-from pairun.volume.logjournal import read_log
+from pairun.volume.logjournal import LOG_JOURNAL_VARIABLE, read_log
 from pairun.volume.planfile import read_plan
 from tests.doors import DoorWatch
 
@@ -246,7 +245,7 @@ def test_without_the_apps_uid(init: Init) -> None:
 
 def test_the_log_shows_the_journal(init: Init) -> None:
     """Where the cluster wants it; the words on a failure stay the last, as kubelet reads them."""
-    init.env[LOG_JOURNAL] = "true"
+    init.env[LOG_JOURNAL_VARIABLE] = "true"
     code, output = init.run()
     assert code == 0
     records = [json.loads(line) for line in (read_log(output.splitlines()) or b"").splitlines()]

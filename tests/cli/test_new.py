@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pairun.module
-from pairun.cli.new import KINDS, write_start
+from pairun.cli.new import NEW_KINDS, write_start
 from pairun.errors import PairunError
 from pairun.playbook.content import Content, built_in_root
 from pairun.review.lint import lint
@@ -34,7 +34,7 @@ def written(kind: str, name: str | None = None, root: str = "") -> list[str]:
     return write_start(kind, name, root, Content([built_in_root()]))[0]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", NEW_KINDS)
 @pytest.mark.parametrize("named", [False, True])
 def test_what_is_written_has_no_problem(kind: str, named: bool) -> None:
     """Neither an error nor a warning, alone and as part of its content root."""
@@ -97,7 +97,7 @@ def test_a_start_runs_as_it_is(folder: Path, kind: str, job: str, line: str) -> 
     assert line in done.stdout
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", NEW_KINDS)
 def test_no_file_is_replaced(folder: Path, kind: str) -> None:
     """One file that exists, even a dangling link, and nothing is written."""
     files = written(kind)

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.contract.results import (
-    MAX_DEPTH,
     MAX_HIDDEN,
-    MAX_LINE_BYTES,
-    MAX_TEXT,
+    MAX_MESSAGE,
+    MAX_RECORD_BYTES,
+    MAX_RESULT_DEPTH,
     BadResult,
     Hidden,
-    Progress,
+    ProgressRecord,
     Report,
     checked,
     checked_variable,
@@ -70,7 +70,7 @@ def test_a_report_comes_through(report: Report) -> None:
 
 def test_progress_comes_through() -> None:
     """A count, a total or none, and a file."""
-    for progress in (Progress(1, 2, "a"), Progress(0, None, "")):
+    for progress in (ProgressRecord(1, 2, "a"), ProgressRecord(0, None, "")):
         assert read_line(dump_line(progress)) == progress
 
 
@@ -99,7 +99,7 @@ def test_bad_secrets(texts: object) -> None:
         ("message", None, "message must be text, it is null"),
         ("values", [], "values must be a mapping, it is a list"),
         ("values", {"x": math.inf}, "values.x must hold finite numbers"),
-        ("values", {"x": deep(MAX_DEPTH)}, "nested at most"),
+        ("values", {"x": deep(MAX_RESULT_DEPTH)}, "nested at most"),
         ("values", {"x": {1: 2}}, "values.x must have texts as keys"),
         ("values", {"x": {1, 2}}, "values.x must be plain JSON data, it holds a set"),
         ("environment", ["A=1"], "environment must be a mapping, it is a list"),
@@ -146,7 +146,7 @@ def test_bad_fields(field: str, value: Any, words: str) -> None:
 def test_bad_progress(fields: dict[str, Any]) -> None:
     """Counts are whole numbers of bytes, and a file is text."""
     with pytest.raises(BadResult):
-        checked(Progress, fields)
+        checked(ProgressRecord, fields)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_whatever_comes(fields: dict[str, Any], data: st.DataObject) -> None:
             "fault": "user", "hint": None, "retry_after_s": 3, "trace": None}  # fmt: skip
     name = data.draw(st.sampled_from(sorted(good)))
     document = {**good, name: data.draw(anything), **fields}
-    for kind in ("Report", "Progress"):
+    for kind in ("Report", "ProgressRecord"):
         try:
             record = read_line(json.dumps({kind: document}).encode())
         except BadResult:
@@ -191,13 +191,13 @@ def test_what_cannot_be_sent(value: Any) -> None:
 def test_too_much() -> None:
     """A result that no line may hold is refused before it is sent."""
     with pytest.raises(BadResult, match="at most 16 MiB"):
-        dump_line(Report(outcome="ok", values={"x": "x" * MAX_LINE_BYTES}))
+        dump_line(Report(outcome="ok", values={"x": "x" * MAX_RECORD_BYTES}))
 
 
 def test_long_texts_are_cut() -> None:
     """A message that is too long stays a message of its kind."""
     report = checked(Report, {"outcome": "failed", "kind": "timeout", "message": "x" * 10**6})
-    assert (report.kind, len(report.message)) == ("timeout", MAX_TEXT + 1)
+    assert (report.kind, len(report.message)) == ("timeout", MAX_MESSAGE + 1)
 
 
 def test_texts_that_cannot_be_encoded() -> None:

@@ -110,9 +110,9 @@ def test_a_module_has_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(sources, "MAX_ENTRIES", 4)
     assert "more than 4 files and folders" in refused(path)
     monkeypatch.setattr(sources, "MAX_ENTRIES", 5)
-    monkeypatch.setattr(sources, "MAX_BYTES", 3)
+    monkeypatch.setattr(sources, "_MAX_BYTES", 3)
     assert "larger than 0 MiB together" in refused(path)
-    monkeypatch.setattr(sources, "MAX_BYTES", 4)
+    monkeypatch.setattr(sources, "_MAX_BYTES", 4)
     assert len(read_source("m", path).files) == 4
 
 

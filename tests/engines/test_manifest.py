@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.base.durations import parse_seconds
-from pairun.engines.manifest.choices import ENGINES, Engine, Object, Options
+from pairun.engines.manifest.choices import ENGINES, Engine, ManifestOptions
 from pairun.engines.manifest.objectnames import default_name, short
 from pairun.engines.manifest.objects import make_objects
 from pairun.engines.manifest.retries import counted, failure_rules, pod_failure_policy
@@ -29,6 +29,7 @@ from pairun.job.jsyaml import JS
 from pairun.job.model import Job
 from pairun.job.writing import as_yaml
 from pairun.kube.cluster import cluster_from_framework
+from pairun.kube.owners import Object
 from pairun.kube.ports import PORT_ANNOTATION
 from pairun.module import Secret
 from pairun.openpai.framework import job_from_framework, make_framework, with_statuses
@@ -107,7 +108,9 @@ def settings_of(job: Job, pod: dict[str, Any]) -> dict[str, PodSettings]:
     return settings
 
 
-def options(job: Job, engine: Engine, pod: dict[str, Any] | None = None, **more: Any) -> Options:
+def options(
+    job: Job, engine: Engine, pod: dict[str, Any] | None = None, **more: Any
+) -> ManifestOptions:
     """Options with what is always needed."""
     if pod is not None:
         more["pods"] = settings_of(job, pod)
@@ -117,7 +120,7 @@ def options(job: Job, engine: Engine, pod: dict[str, Any] | None = None, **more:
         "grace_s": {r.name: 30.0 for r in job.roles},
         "rendezvous_key": bytes(range(32)),
     }
-    return Options(engine=engine, **{**chosen, **more})
+    return ManifestOptions(engine=engine, **{**chosen, **more})
 
 
 def made(text: str, engine: Engine, **more: Any) -> list[Object]:

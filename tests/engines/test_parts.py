@@ -15,7 +15,7 @@ import pytest
 from pairun.engines.completionpolicy import NEVER, Ended, RolePolicy, decide
 from pairun.engines.local import freeports
 from pairun.engines.local.freeports import draw_uid
-from pairun.engines.local.instance import MAX_LINE, InstanceOutput
+from pairun.engines.local.instance import MAX_OUTPUT_LINE, InstanceOutput
 from pairun.engines.local.isolation import find_isolation
 from pairun.errors import PairunError
 from pairun.job.jobfile import load_job
@@ -101,9 +101,9 @@ def test_lines_are_shown_when_whole(tmp_path: pathlib.Path) -> None:
 def test_endless_line(tmp_path: pathlib.Path) -> None:
     """A line without end is shown in parts, not kept in memory."""
     shown = _Shown(tmp_path)
-    for _ in range(MAX_LINE // 32768 + 1):
+    for _ in range(MAX_OUTPUT_LINE // 32768 + 1):
         shown.feed(b"x" * 32768)
-    assert shown.text().count(b"x") > MAX_LINE
+    assert shown.text().count(b"x") > MAX_OUTPUT_LINE
     shown.end()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pairun.executor import attempt
-from pairun.executor.attempt import Attempt
+from pairun.executor.attempt import AttemptProcess
 from pairun.plan import Late
 
 
@@ -91,8 +91,8 @@ def test_what_ignores_term_is_killed(
     here: Any, gone: Callable[[int], bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After TERM comes KILL, for the child and for everything it started."""
-    check = Attempt.check_time
-    monkeypatch.setattr(Attempt, "check_time", lambda self, _: check(self, 0.3))
+    check = AttemptProcess.check_time
+    monkeypatch.setattr(AttemptProcess, "check_time", lambda self, _: check(self, 0.3))
     here.run(here.task(code=FAMILY, timeout_s=1.5))
     assert here.end()["kind"] == "timeout"
     assert len(pids(here)) == 3
@@ -157,8 +157,8 @@ def test_what_the_kernel_holds_is_given_up(here: Any, monkeypatch: pytest.Monkey
         return 0, 0
 
     monkeypatch.setattr("pairun.executor.attempt.os.waitpid", waitpid)
-    stop = Attempt.stop
-    monkeypatch.setattr(Attempt, "stop", lambda self, why, _=0.0: stop(self, why, 0.1))
+    stop = AttemptProcess.stop
+    monkeypatch.setattr(AttemptProcess, "stop", lambda self, why, _=0.0: stop(self, why, 0.1))
     outcome = here.run(here.task(code="import time; time.sleep(60)", timeout_s=0.1))
     real(stuck[0], 0)
     assert outcome.event == "failure"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pairun.contract.results import Report, failure
-from pairun.executor.life import Answer, Life, TaskEnd, Wait, Work, live
+from pairun.executor.life import Life, LoopAnswer, TaskEnd, Wait, Work, live
 from pairun.executor.limits import Limits
 from pairun.executor.shared import Shared
 from pairun.module import CheckModule, FailureKind, Module, define
@@ -48,7 +48,7 @@ class Desk:
         return [e["type"] for e in self.events]
 
 
-def end_of(life: Life, answer: Answer | None) -> TaskEnd:
+def end_of(life: Life, answer: LoopAnswer | None) -> TaskEnd:
     """The end of a life that yields nothing more."""
     with pytest.raises(StopIteration) as caught:
         next(life) if answer is None else life.send(answer)
@@ -56,7 +56,7 @@ def end_of(life: Life, answer: Answer | None) -> TaskEnd:
     return end
 
 
-FAILED = Answer(report=failure("x", "transient"))
+FAILED = LoopAnswer(report=failure("x", "transient"))
 
 
 def test_from_the_first_attempt_to_the_end() -> None:
@@ -68,11 +68,11 @@ def test_from_the_first_attempt_to_the_end() -> None:
     assert isinstance(first, Work)
     assert (first.attempt, desk.shared.registered) == (1, [undo])
     assert isinstance(life.send(FAILED), Wait)
-    second = life.send(Answer())
+    second = life.send(LoopAnswer())
     assert isinstance(second, Work)
     assert second.attempt == 2
     report = Report(outcome="ok", values={"n": 1}, environment={"A": "x"})
-    end = end_of(life, Answer(report=report))
+    end = end_of(life, LoopAnswer(report=report))
     assert (end.outcome, desk.shared.env) == ("ok", {"A": "x"})
     assert desk.shared.results["a"]["values"] == {"n": 1}
     assert desk.types == [
@@ -94,7 +94,7 @@ def test_a_cancellation_is_a_value() -> None:
     life = desk.begin(retries=3, failure_policy="ignore")
     next(life)
     stopped = failure("stopped by SIGTERM", "transient")
-    end = end_of(life, Answer(report=stopped, cancelled="stopped by SIGTERM"))
+    end = end_of(life, LoopAnswer(report=stopped, cancelled="stopped by SIGTERM"))
     assert (end.outcome, end.report.message) == ("failed", "stopped by SIGTERM")
 
 
@@ -103,7 +103,7 @@ def test_a_wait_that_is_cancelled() -> None:
     life = Desk().begin(retries=3, delay_s=60.0)
     next(life)
     life.send(FAILED)
-    end = end_of(life, Answer(cancelled="another task of its group failed"))
+    end = end_of(life, LoopAnswer(cancelled="another task of its group failed"))
     assert end.report.message == (
         "another task of its group failed, before a further attempt; attempt 1 of 4: x"
     )

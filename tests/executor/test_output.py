@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairun.executor.output import MAX_LINE_BYTES, TAIL_LINES, OutputLines
+from pairun.executor.output import MAX_OUTPUT_LINE_BYTES, TAIL_LINES, OutputLines
 from pairun.report.console import Console
 from pairun.secrets.vault import Vault
 
@@ -85,9 +85,9 @@ def test_a_line_without_end_is_cut() -> None:
     """What never ends a line is shown in pieces, and held in memory no longer."""
     pipe = Pipe()
     for _ in range(3):
-        pipe.write(b"x" * (MAX_LINE_BYTES + 1))
+        pipe.write(b"x" * (MAX_OUTPUT_LINE_BYTES + 1))
     assert len(pipe.texts) == 3
-    assert "".join(pipe.close()) == "x" * 3 * (MAX_LINE_BYTES + 1)
+    assert "".join(pipe.close()) == "x" * 3 * (MAX_OUTPUT_LINE_BYTES + 1)
 
 
 def test_the_tail() -> None:

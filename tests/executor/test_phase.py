@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pairun.plan import EVENTS, Late, Task
-from pairun.volume.journal import SCHEMA
+from pairun.volume.journal import JOURNAL_SCHEMA
 from tests.stopwatch import Stopwatch
 
 
@@ -257,7 +257,7 @@ def test_schema(here: Any) -> None:
         if record.get("outcome") == "failed":
             expected |= FAILURE[record["type"]]
         assert set(record) == expected
-        assert record["schema"] == SCHEMA
+        assert record["schema"] == JOURNAL_SCHEMA
     failed = [r for r in here.journal if r["type"] == "attempt_end" and r["outcome"] == "failed"]
     assert [r["output"] for r in failed] == [["tail"], ["tail"]]
 

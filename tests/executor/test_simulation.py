@@ -169,7 +169,7 @@ def play(plan: Plan, scripts: dict[str, list[str]]) -> tuple[Executor, PhaseOutc
 @pytest.mark.parametrize("chunk", range(4))
 def test_what_holds_for_every_plan(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
     """Begins and ends pair up, attempts are bounded, handlers are reversed, the outcome is one."""
-    monkeypatch.setattr("pairun.executor.loop.Attempt", PlayedAttempt)
+    monkeypatch.setattr("pairun.executor.loop.AttemptProcess", PlayedAttempt)
     seen = set()
     for seed in range(chunk * PLANS, (chunk + 1) * PLANS):
         dice = Dice(seed)

@@ -10,7 +10,7 @@ import pytest
 
 from pairun.contract.arguments import build
 from pairun.host.context import HostContext
-from pairun.kube.cluster import Cluster, cluster_from_framework
+from pairun.kube.cluster import JobCluster, cluster_from_framework
 from pairun.module import StateModule
 from pairun.openpai.environment import cluster_facts
 from pairun.openpai.framework import job_from_framework
@@ -32,7 +32,7 @@ def framework() -> dict[str, Any]:
     return loaded
 
 
-def written(cluster: Cluster, volume: Path) -> str:
+def written(cluster: JobCluster, volume: Path) -> str:
     """The file that a job gets: what the module writes, given what the default playbook gives it."""
     facts = cluster_facts(cluster)
     args = {"environment": facts["environment"], "cluster": facts["summary"]}

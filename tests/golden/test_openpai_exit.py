@@ -12,9 +12,9 @@ import yaml
 
 from pairun.errors import Problems, Source
 from pairun.openpai.exitspec import read_exit_spec
-from pairun.runtime.exitmatching import Evidence, match
+from pairun.runtime.exitmatching import ExitEvidence, match
 from pairun.runtime.exitsummary import summarise
-from pairun.runtime.termination import END, START, message
+from pairun.runtime.termination import ERROR_END, ERROR_START, message
 from tests.conftest import SHARED
 
 GOLDEN = SHARED / "openpai" / "golden"
@@ -37,7 +37,7 @@ def _spec(name: str) -> tuple[Mapping[str, Any], Problems]:
 
 
 def _parsed(text: str) -> Any:
-    found = re.search(re.escape(START) + r"([\s\S]*)" + re.escape(END), text)
+    found = re.search(re.escape(ERROR_START) + r"([\s\S]*)" + re.escape(ERROR_END), text)
     assert found is not None
     return yaml.safe_load(found[1])
 
@@ -49,7 +49,7 @@ def test_a_failure_gets_the_code_and_the_message_it_got(case: dict[str, Any]) ->
     folder = GOLDEN / "exit"
     user = (folder / f"{case['name']}.user.log").read_bytes()
     platform = (folder / f"{case['name']}.runtime.log").read_bytes()
-    evidence = Evidence(case["code"], user, platform, double_ecc=False)
+    evidence = ExitEvidence(case["code"], user, platform, double_ecc=False)
     summary = summarise(match(spec, evidence), evidence)
     text = message(summary)
     assert len(text.encode()) <= 4096

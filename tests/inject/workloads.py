@@ -14,7 +14,7 @@ import yaml
 
 from pairun.errors import Problems, Source, render
 from pairun.inject.injecting import inject
-from pairun.inject.options import Options
+from pairun.inject.options import InjectOptions
 
 IMAGE = "registry.example.com/pairun:1"
 MANIFESTS = (
@@ -50,12 +50,12 @@ HOLD = [
 """A change of the runtime playbook that needs no program in the image."""
 
 
-def options(**asked: Any) -> Options:
+def options(**asked: Any) -> InjectOptions:
     """Options with an image; one value of a container or a command is for all templates."""
     for name in ("container", "entrypoint"):
         if name in asked and not isinstance(asked[name], dict):
             asked[name] = {"": asked[name]}
-    return Options(image=IMAGE, **asked)
+    return InjectOptions(image=IMAGE, **asked)
 
 
 def injected(text: str, **asked: Any) -> str:

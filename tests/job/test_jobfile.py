@@ -16,7 +16,7 @@ from pairun.errors import Problems, Source, render
 from pairun.job.jobfile import load_job, read_job
 from pairun.job.jsyaml import JS
 from pairun.job.model import Job
-from pairun.job.protocol import SCHEMA
+from pairun.job.protocol import JOB_SCHEMA
 from pairun.playbook.document.reading import read_text
 from tests.effort import cases
 
@@ -332,7 +332,7 @@ def test_the_schema_is_a_schema() -> None:
     """It is valid by its own standard, and plain JSON."""
     import jsonschema
 
-    jsonschema.Draft202012Validator.check_schema(json.loads(json.dumps(SCHEMA)))
+    jsonschema.Draft202012Validator.check_schema(json.loads(json.dumps(JOB_SCHEMA)))
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)

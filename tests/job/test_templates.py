@@ -15,7 +15,7 @@ from pairun.job import mustache
 from pairun.job.jobfile import read_job
 from pairun.job.jsyaml import JS
 from pairun.job.model import Job
-from pairun.job.parameters import Scope, render_parameters
+from pairun.job.parameters import TagScope, render_parameters
 from pairun.job.templates import render_secrets, user_command
 from pairun.module import Secret, reveal
 from pairun.playbook.document.reading import Node, node_of, read_text
@@ -237,7 +237,7 @@ def test_any_secret_value_comes_out_as_it_went_in(value: str) -> None:
 
 def rendered(value: Any, **this: Any) -> tuple[Any, Problems]:
     """Parameters after rendering, and what was wrong."""
-    scope = Scope(
+    scope = TagScope(
         namespaces={
             "$parameters": node(PARAMETERS),
             "$secrets": node(SECRETS),
@@ -305,6 +305,6 @@ def test_a_tag_that_names_nothing_is_an_error_with_a_hint(text: str, hint: str) 
 def test_any_parameter_value_comes_out_as_it_went_in(before: str, value: str) -> None:
     """No character of a value is special, in whatever text it lands."""
     before = before.replace("<", "").replace("%", "")
-    scope = Scope(namespaces={"$parameters": node({"a": value})})
+    scope = TagScope(namespaces={"$parameters": node({"a": value})})
     found = render_parameters(node([f"{before}<% $parameters.a %>!"]), scope, Problems())
     assert found.plain() == [f"{before}{value}!"]

@@ -15,7 +15,7 @@ from pairun.errors import Problem, Source, render
 from pairun.job.jobfile import read_input, read_job
 from pairun.job.jsyaml import JS
 from pairun.job.model import Job, fc_name
-from pairun.job.protocol import SCHEMA
+from pairun.job.protocol import JOB_SCHEMA
 from pairun.job.templates import user_command
 from pairun.job.writing import as_yaml
 from pairun.openpai.framework import job_from_framework, job_text, make_framework
@@ -323,7 +323,7 @@ def test_the_converted_file_is_the_same_job(document: dict[str, Any], indent: in
     text = json.dumps(document, indent=indent).replace("Infinity", "1e999")
     job, problems = read(text)
     assert job is not None, list(map(render, problems))
-    Draft202012Validator(SCHEMA).validate(job.node.plain())
+    Draft202012Validator(JOB_SCHEMA).validate(job.node.plain())
     again, later = read_job(read_text(Source("new.yaml", "job", job.text), JS))
     assert again is not None, list(map(render, later))
     # A key that looks like pairun's is reported in both.

@@ -12,12 +12,12 @@ import pytest
 
 from pairun.errors import PairunError
 from pairun.kube.cluster import (
-    Cluster,
+    JobCluster,
     cluster_from_framework,
     cluster_summary,
 )
 from pairun.kube.ports import PORT_ANNOTATION
-from pairun.kube.statuses import MAX_BYTES
+from pairun.kube.statuses import MAX_STATUS_BYTES
 from pairun.openpai.environment import runtime_environment
 
 PORTS = {"schedulePortStart": 20000, "schedulePortEnd": 40000}
@@ -165,7 +165,7 @@ UNUSABLE: list[tuple[dict[str, Any], str]] = [
     (compressed(MADE, b'[{"name": "w"}]'), "incomplete"),
     (compressed(MADE, b"["), "cannot be read"),
     (compressed(MADE, b"[" * 100_000), "cannot be read"),
-    (compressed(MADE, b" " * (MAX_BYTES + 1)), "too large"),
+    (compressed(MADE, b" " * (MAX_STATUS_BYTES + 1)), "too large"),
     (
         {"spec": MADE["spec"], "status": {"attemptStatus": {"taskRoleStatusesCompressed": "!"}}},
         "end too early",
@@ -198,7 +198,7 @@ def test_the_summary_tells_the_same_as_the_environment() -> None:
     assert role["instances"] == [{"index": 0, "pod_uid": UID, "host_ip": "1"}]
     assert cluster.own is not None
     assert cluster.own.first_port("http") == str(port)
-    assert Cluster(roles=(), own_role="w", own_index=0).own is None
+    assert JobCluster(roles=(), own_role="w", own_index=0).own is None
 
 
 def test_ten_thousand_tasks_take_a_moment() -> None:

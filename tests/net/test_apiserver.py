@@ -24,7 +24,7 @@ from pairun.errors import PairunError
 from pairun.host.context import HostContext
 from pairun.host.worlds import ReviewContext
 from pairun.init import fromcluster as head
-from pairun.init.phase import EXIT_CODES
+from pairun.init.phase import API_EXIT_CODES
 from pairun.init.podinput import read_pod_input
 from pairun.module import Failure, Fetched, Permanent, TimedOut, Transient, UnknownUntilRun
 from pairun.net.apianswers import Refused, failure_of_answer
@@ -375,7 +375,7 @@ def test_a_job_that_cannot_be_read(
     with pytest.raises(PairunError) as e:
         read_pod_input(str(tmp_path), {**env, **change})
     assert [p.id for p in e.value.problems] == [id_]
-    assert EXIT_CODES.get(id_, 1) == code
+    assert API_EXIT_CODES.get(id_, 1) == code
 
 
 def test_only_the_metadata_of_a_job_is_read(server: WebServer, env: dict[str, str]) -> None:

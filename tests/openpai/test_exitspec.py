@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from pairun.diagnose.words import words_needed
 from pairun.errors import PairunError, Problems, Source
-from pairun.job.goregex import FLAGS, from_go
+from pairun.job.goregex import GO_FLAGS, from_go
 from pairun.openpai.exitspec import read_exit_spec
-from pairun.runtime.exitmatching import Evidence, match
+from pairun.runtime.exitmatching import ExitEvidence, match
 
 # Pattern, a text, what Go's regexp finds in it first (None: nothing).
 GO = [
@@ -54,7 +54,7 @@ REFUSED = ["a**", "a++", "a{2}{3}", "(?=a)", "(?!a)", "(?<=a)b", r"(a)\1", "(a",
 @pytest.mark.parametrize(("pattern", "text", "found"), GO)
 def test_a_go_pattern_finds_what_go_finds(pattern: str, text: str, found: str | None) -> None:
     """A pattern means in Python what it means in Go."""
-    result = re.search(from_go(pattern), text, FLAGS)
+    result = re.search(from_go(pattern), text, GO_FLAGS)
     assert (result[0] if result else None) == found
 
 
@@ -75,7 +75,7 @@ def test_any_text_is_translated_or_refused(pattern: str, text: str) -> None:
     except ValueError:
         return
     words = words_needed(python)
-    if re.search(python, text, FLAGS) and words is not None:
+    if re.search(python, text, GO_FLAGS) and words is not None:
         assert any(word in text.lower() for word in words)
 
 
@@ -194,7 +194,7 @@ def test_the_first_entry_that_matches_wins_and_every_part_must() -> None:
     )
     assert not problems.errors
     for code, platform, wanted in ((2, b"", 200), (1, b"told", 201), (9, b"", 201), (1, b"", 202)):
-        found = match(spec, Evidence(code, b"it went boom", platform, double_ecc=False))
+        found = match(spec, ExitEvidence(code, b"it went boom", platform, double_ecc=False))
         assert found.code == wanted
 
 
@@ -208,6 +208,6 @@ def test_an_expression_that_runs_away_is_stopped_and_named() -> None:
   patterns: [{exitCode: 1}]
 """
     )
-    evidence = Evidence(1, b"x" * 200 + b" y" + b"x" * 200, b"", double_ecc=False)
+    evidence = ExitEvidence(1, b"x" * 200 + b" y" + b"x" * 200, b"", double_ecc=False)
     found = match(spec, evidence)
     assert (found.code, found.stopped) == (201, ("(x+x+)+y",))

@@ -17,7 +17,7 @@ from pairun.job.jsyaml import JS
 from pairun.job.templates import user_command
 from pairun.openpai import podconfig
 from pairun.openpai.initconfig import program_of, read_init_config
-from pairun.openpai.plainpod import SCHEMA, plain_cluster, pod_name, read_plain_job
+from pairun.openpai.plainpod import PLAIN_POD_SCHEMA, plain_cluster, pod_name, read_plain_job
 from pairun.openpai.podconfig import PodConfig, read_secrets, read_setting
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.drafts import TaskDraft
@@ -421,7 +421,9 @@ FOLDED = [
 @pytest.mark.parametrize(("text", "caret", "corrected"), FOLDED)
 def test_folded_text(text: str, caret: str, corrected: str) -> None:
     """A block that began with `>-` is recognised: the place, the word to use, the right form."""
-    (problem,) = refused(lambda: read_setting(source(text), tuple(SCHEMA["properties"]), JS))
+    (problem,) = refused(
+        lambda: read_setting(source(text), tuple(PLAIN_POD_SCHEMA["properties"]), JS)
+    )
     assert problem.id == "PR714"
     assert at(problem.place) == caret
     assert problem.hint is not None
@@ -442,7 +444,9 @@ def test_a_folded_list_of_init_plugins() -> None:
 @pytest.mark.parametrize("text", ["commands: [a", "commands: 'x", "a: b: c", "commands:\n\t- x"])
 def test_other_errors_are_not_called_folded(text: str) -> None:
     """What is not YAML for another reason is said as such."""
-    (problem,) = refused(lambda: read_setting(source(text), tuple(SCHEMA["properties"]), JS))
+    (problem,) = refused(
+        lambda: read_setting(source(text), tuple(PLAIN_POD_SCHEMA["properties"]), JS)
+    )
     assert problem.id == "PR101"
 
 

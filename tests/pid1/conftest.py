@@ -20,7 +20,7 @@ import pytest
 
 from pairun.base.forwarding import read_forwarding
 from pairun.base.paths import PLAIN_FILES
-from pairun.volume.reader import SCHEMA
+from pairun.volume.reader import PLAN_SCHEMA
 from tests.doors import DoorWatch
 
 HERE = pathlib.Path(__file__).parent
@@ -39,8 +39,8 @@ if os.getuid() != 0:
 WAIT_S = 60.0
 
 WAITS_FOR_EVER = """
-import pairun.runtime.supervisor as supervisor
-supervisor.DRAIN_S = supervisor.TERM_S = supervisor.SWEEP_S = 600.0
+import pairun.runtime.supervisor
+supervisor._DRAIN_S = supervisor.TERM_S = supervisor.SWEEP_S = 600.0
 """
 """A patch of the phase: what is waited for without need takes longer than a test."""
 
@@ -60,7 +60,7 @@ class Volume:
         self.files.mkdir(parents=True)
         (root / "run").mkdir()
         self.plan: dict[str, Any] = {
-            "schema": SCHEMA,
+            "schema": PLAN_SCHEMA,
             "command": {"grace_s": 10.0},
             "steps": [{"id": "user_command", "name": "The command", "module": "user_command"}],
         }

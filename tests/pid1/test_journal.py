@@ -10,7 +10,7 @@ from typing import Any
 from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
 from pairun.volume.journal import Journal, read_journal
-from pairun.volume.logjournal import VARIABLE, is_journal_line, read_log
+from pairun.volume.logjournal import LOG_JOURNAL_VARIABLE, is_journal_line, read_log
 
 
 def _state(**given: Any) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def test_the_log_shows_the_journal(volume: Any, start: Any) -> None:
     """Where the cluster wants it, the log has the journal when the command begins, and at the end."""
     volume.command("echo hello; exit 7")
     _journal(volume)
-    running = start(FC_POD_UID="pod-1", **{VARIABLE: "true"})
+    running = start(FC_POD_UID="pod-1", **{LOG_JOURNAL_VARIABLE: "true"})
     assert running.end() == 7
     shown = [n for n, line in enumerate(running.lines) if is_journal_line(line)]
     assert len(shown) == 2
@@ -154,6 +154,6 @@ def test_a_command_that_spoils_the_journal_costs_the_lines_alone(volume: Any, st
     """What a command writes into the file ends no phase."""
     path = _journal(volume)
     volume.command(f"printf '[%.0s' $(seq 5000) > {path}; echo >> {path}; exit 3")
-    running = start(FC_POD_UID="pod-1", **{VARIABLE: "true"})
+    running = start(FC_POD_UID="pod-1", **{LOG_JOURNAL_VARIABLE: "true"})
     assert running.end() == 3
     assert "phase_end" in _shown(running.lines)

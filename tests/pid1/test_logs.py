@@ -19,14 +19,14 @@ from typing import IO, Any
 import pytest
 
 from pairun.runtime.logs import dated
-from pairun.runtime.sinks import Shared
+from pairun.runtime.sinks import SharedFile
 from pairun.volume.door import Door
-from pairun.volume.logfile import LogFile, RotatedLog, parse_size, tai64n
+from pairun.volume.logfile import AppendedFile, RotatedLog, parse_size, tai64n
 from tests.stopwatch import Stopwatch
 
 DRIVER = """
 import os, sys
-import pairun.runtime.main as m, pairun.runtime.logs as logs, pairun.runtime.sinks as sinks
+import pairun.runtime.main as m, pairun.runtime.logs, pairun.runtime.sinks
 exec(os.environ.pop("TEST_PATCH", ""))
 sys.exit(m.main(sys.argv[1], m.Vault()))
 """
@@ -190,7 +190,7 @@ def test_two_floods(volume: Any, folder: pathlib.Path, launch: Launch, tmp_path:
 def test_streams_share_whole_lines(tmp_path: pathlib.Path) -> None:
     """A line waits for its end; one that could not wait is never continued by another stream."""
     path = tmp_path / "all"
-    shared = Shared(LogFile(Door(str(tmp_path)), str(path), print))
+    shared = SharedFile(AppendedFile(Door(str(tmp_path)), str(path), print))
     a, b = shared.lines(), shared.lines()
     a.take(b"one ")
     b.take(b"two\nthree ")
@@ -686,7 +686,7 @@ def test_many_writers_until_the_end(volume: Any, folder: pathlib.Path, launch: L
 
 def test_the_runtime_log_has_an_end(volume: Any, tmp_path: pathlib.Path) -> None:
     """Tasks that print without end do not fill the disk; our own lines are kept all the same."""
-    shared = Shared(LogFile(Door(str(tmp_path)), str(tmp_path / "log"), print), limit=1000)
+    shared = SharedFile(AppendedFile(Door(str(tmp_path)), str(tmp_path / "log"), print), limit=1000)
     lines = shared.lines()
     for _ in range(100):
         lines.take(b"a line of a task\n" * 10)
@@ -700,7 +700,7 @@ def test_the_runtime_log_has_an_end(volume: Any, tmp_path: pathlib.Path) -> None
 def test_threads_at_once(tmp_path: pathlib.Path) -> None:
     """Many streams may write to one file at once."""
     log = RotatedLog(Door(str(tmp_path)), str(tmp_path / "log"), 1 << 20, print)
-    shared = Shared(log)
+    shared = SharedFile(log)
 
     def write(name: int) -> None:
         lines = shared.lines()

@@ -19,9 +19,9 @@ from pairun.module import Peer
 from pairun.rendezvous.facts import Facts
 from pairun.rendezvous.gathering import gather
 from pairun.rendezvous.locating import Leader
-from pairun.rendezvous.peers import Place, write_place
+from pairun.rendezvous.peers import MemberPlace, write_place
 from pairun.rendezvous.roster import Address, Gang, JobKey
-from pairun.rendezvous.server import Child, Server
+from pairun.rendezvous.server import Server, ServerProcess
 from pairun.volume.door import Door
 
 KEY = b"k" * 32
@@ -45,7 +45,7 @@ class Init:
 
     def leave(self, *, rank: int = 0, key: bytes | None = KEY) -> None:
         """Write it."""
-        write_place(str(self.root), Place(self.address, JOB, rank, GANG))
+        write_place(str(self.root), MemberPlace(self.address, JOB, rank, GANG))
         if key:
             path = self.root / KEY_FILE
             path.parent.mkdir()
@@ -56,7 +56,7 @@ class Init:
         """What init serves; it keeps its state at the end."""
         server = Server(dict(GANG.roles), JOB, key=KEY, host=self.address[0],
                         port=self.address[1], log=print, volume=Door(str(self.root)))  # fmt: skip
-        child = Child(server)
+        child = ServerProcess(server)
         yield
         child.stop()
 

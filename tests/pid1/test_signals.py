@@ -51,7 +51,7 @@ def test_survivors_of_the_shell_keep_the_time(volume: Any, start: Any) -> None:
     volume.command(
         "(trap 'sleep 2; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done) &\nwait"
     )
-    running = start(TEST_PATCH="import pairun.runtime.supervisor as s; s.DRAIN_S = 0.2")
+    running = start(TEST_PATCH="import pairun.runtime.supervisor as s; s._DRAIN_S = 0.2")
     running.line("ready")
     running.signal(signal.SIGTERM)
     assert running.end() == 143

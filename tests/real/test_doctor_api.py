@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from pairun.engines.doctor.examining import Examination, examine
-from pairun.engines.doctor.finding import Finding
+from pairun.engines.doctor.finding import DoctorFinding
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.kubeconfig import Access, connect
 from pairun.openpai.podconfig import EXIT_SPEC
@@ -243,7 +243,7 @@ def test_data(place: Place) -> None:
     done = place.doctor("--json")
     document = json.loads(done.stdout)
     assert (document["schema"], document["namespace"]) == (1, place.name)
-    findings = [Finding(**f) for f in document["findings"]]
+    findings = [DoctorFinding(**f) for f in document["findings"]]
     assert findings[0].level == "ok"
     assert all(f.do for f in findings if f.level != "ok")
 

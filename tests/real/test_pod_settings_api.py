@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from pairun.engines.manifest.choices import ENGINES, Engine, Object
+from pairun.engines.manifest.choices import ENGINES, Engine
 from pairun.engines.manifest.objects import make_objects
+from pairun.kube.owners import Object
 from tests.engines.manifest.test_podvalues import (
     IN_POD,
     IN_WORKLOAD,

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from pairun.cli.main import main
-from pairun.engines.doctor.rights import COMMANDS, ENGINES, INIT, rules
+from pairun.engines.doctor.rights import INIT_NEEDS, KIND_OF_ENGINE, RIGHTS_OF_COMMANDS, rules
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.kubeconfig import Access, connect
 from pairun.secrets.vault import Vault
@@ -120,14 +120,14 @@ class Person:
                 self.admin.create(pods, {"metadata": meta, "spec": {"containers": containers}})
             self.admin.merge(f"{pods}/{name}/status", {"status": {"phase": "Succeeded"}})
         if engine != "pod":
-            workload = ENGINES[engine]
+            workload = KIND_OF_ENGINE[engine]
             sub = "" if engine == "framework" else "status"
             path = self.admin.path(workload.version, workload.plural, "mnist", sub)
             self.admin.merge(path, {"status": DONE[engine]})
 
     def clean(self) -> None:
         """Delete every object of the job."""
-        kinds = [(kind.version, kind.plural) for kind in ENGINES.values()]
+        kinds = [(kind.version, kind.plural) for kind in KIND_OF_ENGINE.values()]
         for version, plural in (*kinds, ("v1", "secrets"), ("v1", "configmaps")):
             path = self.admin.path(version, plural)
             for each in self.admin.objects(path, "pairun/job=mnist"):
@@ -169,7 +169,7 @@ def _run(person: Person, config: str, command: str, engine: str) -> int:
 
 def _end(person: Person, engine: str, has_ended: threading.Event) -> None:
     """Complete a job when it is submitted, unless its submission has failed."""
-    kind = ENGINES[engine]
+    kind = KIND_OF_ENGINE[engine]
     while not has_ended.wait(0.05):
         if len(list(person.admin.objects(person.admin.path(kind.version, kind.plural), ""))) > (
             engine == "pod"
@@ -178,8 +178,8 @@ def _end(person: Person, engine: str, has_ended: threading.Event) -> None:
     return None
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
-@pytest.mark.parametrize("command", list(COMMANDS))
+@pytest.mark.parametrize("engine", list(KIND_OF_ENGINE))
+@pytest.mark.parametrize("command", list(RIGHTS_OF_COMMANDS))
 def test_a_command_works_with_its_rights_and_names_each_that_is_missing(
     person: Person, command: str, engine: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -201,7 +201,7 @@ def test_a_command_works_with_its_rights_and_names_each_that_is_missing(
             assert f"{verb} {resource}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", list(KIND_OF_ENGINE))
 def test_the_documented_role_of_an_engine_satisfies_doctor(
     person: Person, engine: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -212,8 +212,8 @@ def test_the_documented_role_of_an_engine_satisfies_doctor(
         assert rights
         return {f["subject"]: f["level"] for f in rights if f["level"] != "ok"}
 
-    person.may(rules(engine, *COMMANDS))
-    others = {f"rights of you: --engine {other}" for other in ENGINES if other != engine}
+    person.may(rules(engine, *RIGHTS_OF_COMMANDS))
+    others = {f"rights of you: --engine {other}" for other in KIND_OF_ENGINE if other != engine}
     assert missing() == dict.fromkeys(others, "warning")
     person.may({})
     assert set(missing().values()) == {"failure"}
@@ -227,4 +227,4 @@ def test_the_deployed_roles_are_the_table() -> None:
             for rule in document.get("rules", ()) if document["kind"] == "Role" else ():
                 [group], [resource] = rule["apiGroups"], rule["resources"]
                 given[group, resource] = rule["verbs"]
-    assert given == {(need.group, need.resource): list(need.verbs) for need in INIT}
+    assert given == {(need.group, need.resource): list(need.verbs) for need in INIT_NEEDS}

@@ -15,7 +15,7 @@ from pairun.rendezvous.facts import Facts
 from pairun.rendezvous.gathering import Locate, gather
 from pairun.rendezvous.locating import Leader
 from pairun.rendezvous.roster import Address, JobKey, Roster
-from pairun.rendezvous.server import Child, Server
+from pairun.rendezvous.server import Server, ServerProcess
 from pairun.volume.door import Door
 
 KEY = b"k" * 32
@@ -67,7 +67,7 @@ class Gathering:
         self.state.parent.mkdir(exist_ok=True)
         self.lines: list[str] = []
         self.address: Address | None = None
-        self._child: Child | None = None
+        self._child: ServerProcess | None = None
 
     def lead(
         self,
@@ -88,7 +88,7 @@ class Gathering:
             log=self.lines.append,
             volume=Door(str(self.state.parent.parent)) if state else None,
         )
-        self._child = Child(server, is_last=is_last)
+        self._child = ServerProcess(server, is_last=is_last)
         self.address = self._child.address
         return self.address
 

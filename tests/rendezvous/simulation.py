@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from pairun.rendezvous.joining import Joiner
 from pairun.rendezvous.leading import Leader, fan_of
-from pairun.rendezvous.loop import CONNECT_S
-from pairun.rendezvous.machine import Machine
+from pairun.rendezvous.loop import CONNECT_RETRY_S
+from pairun.rendezvous.machine import StateMachine
 from pairun.rendezvous.roster import Address, Gang, JobKey
 from pairun.rendezvous.wire import Packed
 
@@ -114,7 +114,7 @@ class Node:
         self.world = world
         self.rank = rank
         self.address = address
-        self.machine: Machine
+        self.machine: StateMachine
         self.joiner: Joiner | None = None
         self.alive = True
         self.released_at: float | None = None
@@ -130,7 +130,7 @@ class Node:
     def connect(self, address: Address) -> int:
         """Begin a connection."""
         self._next += 1
-        self._reach(self._next, address, self.world.now + CONNECT_S, [])
+        self._reach(self._next, address, self.world.now + CONNECT_RETRY_S, [])
         return self._next
 
     def _reach(self, mine: int, address: Address, by: float, waiting: list[Packed]) -> None:
@@ -139,7 +139,7 @@ class Node:
         self._pending = getattr(self, "_pending", {})
         self._pending.setdefault(mine, waiting)
         if other is None or not other.alive:
-            gone = LATENCY_S if other is None else CONNECT_S
+            gone = LATENCY_S if other is None else CONNECT_RETRY_S
             return world.at(world.now + gone, lambda: self._broken(mine))
         chance = world.rng.random()
         if chance < FAILING / 2:

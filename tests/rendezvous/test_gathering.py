@@ -19,7 +19,7 @@ import pytest
 from pairun.errors import PairunError
 from pairun.module import Peer
 from pairun.rendezvous.locating import Leader
-from pairun.rendezvous.peers import Place, read_place, write_place
+from pairun.rendezvous.peers import MemberPlace, read_place, write_place
 from pairun.rendezvous.refusals import LeaderRefusal, NotInTime, PortTaken
 from pairun.rendezvous.roster import Address, Gang, JobKey, Roster
 from pairun.rendezvous.server import Server
@@ -434,10 +434,10 @@ def test_a_leader_in_a_child_ends_with_its_parent() -> None:
     """However the parent ends, nobody is left behind to hold the port."""
     code = (
         "import os, time\n"
-        "from pairun.rendezvous.server import Child, Server\n"
+        "from pairun.rendezvous.server import Server, ServerProcess\n"
         "from pairun.rendezvous.roster import JobKey\n"
         "s = Server({'w': 1}, JobKey('u', 0), key=None, host='127.0.0.1', port=0, log=print)\n"
-        "c = Child(s)\n"
+        "c = ServerProcess(s)\n"
         "print(c.pid, c.address[1], flush=True)\n"
         "os.kill(os.getpid(), 9)\n"
     )
@@ -455,7 +455,7 @@ def test_a_leader_in_a_child_ends_with_its_parent() -> None:
 
 def test_the_note_for_the_users_container(tmp_path: pathlib.Path) -> None:
     """What was written is read; what is broken is no note."""
-    place = Place(("10.0.0.1", 16_000), JOB, 2, Gang((("ps", 1), ("worker", 4))))
+    place = MemberPlace(("10.0.0.1", 16_000), JOB, 2, Gang((("ps", 1), ("worker", 4))))
     assert read_place(str(tmp_path)) is None
     write_place(str(tmp_path), place)
     assert read_place(str(tmp_path)) == place

@@ -13,7 +13,7 @@ from pairun.base.paths import KEY_FILE, PLACE_FILE, PLAIN_FILES
 from pairun.module import Transient
 from pairun.net.apiserver import ApiServer
 from pairun.rendezvous.otherpods import OtherPods
-from pairun.rendezvous.peers import JobPeers, Place, peers_of, write_place
+from pairun.rendezvous.peers import JobPeers, MemberPlace, peers_of, write_place
 from pairun.rendezvous.roster import Gang
 from tests.fakeapi import Answer, Fake, status
 from tests.rendezvous.conftest import JOB, KEY, Gathering
@@ -102,7 +102,7 @@ def test_a_verdict_of_an_ended_leader_is_not_waited_for(
     job.lead()
     job.stop()
     pods = cluster({FRAMEWORK: framework("Completed")})
-    peers = JobPeers(Place(job.address or ("", 0), JOB, 1, GANG), job.facts(), "init", pods)
+    peers = JobPeers(MemberPlace(job.address or ("", 0), JOB, 1, GANG), job.facts(), "init", pods)
     with pytest.raises(Transient, match="the leader has ended"):
         peers.take(peers.topic("first_of_role", "image_check"), 3600.0)
 
@@ -119,7 +119,7 @@ def test_the_runtime_phase_knows_that_the_leader_had_ended(
     job.stop()
     monkeypatch.setenv(PLAIN_FILES, "1")
     write_key(tmp_path)
-    write_place(str(tmp_path), Place(job.address or ("", 0), JOB, 1, GANG))
+    write_place(str(tmp_path), MemberPlace(job.address or ("", 0), JOB, 1, GANG))
     pods = cluster({FRAMEWORK: framework("Completed")})
     init = peers_of(str(tmp_path), "init", pods)
     assert init is not None
@@ -147,6 +147,6 @@ def test_a_verdict_that_a_replaced_leader_lost_is_not_waited_for(
     job = gathering(3)
     job.lead()
     pods = cluster({POD: pod("Running", 0)})
-    peers = JobPeers(Place(job.address or ("", 0), JOB, 1, GANG), job.facts(), "init", pods)
+    peers = JobPeers(MemberPlace(job.address or ("", 0), JOB, 1, GANG), job.facts(), "init", pods)
     with pytest.raises(Transient, match="was not set in time"):
         peers.take(peers.topic("first_of_role", "image_check"), 3600.0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pairun.errors import Place, Problem, Source
-from pairun.job.scripts import Script, node_lines
+from pairun.job.scripts import ShellText, node_lines
 from pairun.playbook.document.reading import Node, read_text
 from pairun.review.shellsyntax import Checked, ShellSyntax, scripts_of_file, scripts_of_plan
 
@@ -23,7 +23,7 @@ pytestmark = needs_bash
 
 def _script(text: str, *, secret: bool = False) -> Checked:
     node = Node(text, Place(Source("f", "job", text), 1, 1))
-    return Checked(Script("the script", text, tuple(node_lines(node)), secret))
+    return Checked(ShellText("the script", text, tuple(node_lines(node)), secret))
 
 
 def _problems(text: str) -> list[Problem]:

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairun.runtime.termination import END, START, Summary, excerpt, message, printable
+from pairun.runtime.termination import ERROR_END, ERROR_START, Summary, excerpt, message, printable
 from pairun.secrets.vault import Vault
 
 TEXTS = st.text(max_size=200) | st.lists(
@@ -35,7 +35,7 @@ TEXTS = st.text(max_size=200) | st.lists(
 
 def _parsed(text: str) -> dict[str, object]:
     """As OpenPAI's REST server takes a message apart."""
-    found = re.search(re.escape(START) + r"([\s\S]*)" + re.escape(END), text)
+    found = re.search(re.escape(ERROR_START) + r"([\s\S]*)" + re.escape(ERROR_END), text)
     assert found is not None
     parsed = yaml.safe_load(found[1])
     assert isinstance(parsed, dict)

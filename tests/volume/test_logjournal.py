@@ -15,14 +15,14 @@ from pairun.volume.door import Door
 from pairun.volume.journal import Journal
 from pairun.volume.logjournal import (
     LINE_CHARS,
+    LOG_JOURNAL_VARIABLE,
     PREFIX,
-    VARIABLE,
     LogJournal,
     is_journal_line,
     read_log,
 )
 
-ON = {VARIABLE: "true"}
+ON = {LOG_JOURNAL_VARIABLE: "true"}
 
 
 class Shown:

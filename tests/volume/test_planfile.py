@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairun.base.fields import decode
-from pairun.base.forwarding import Forwarding, Step
+from pairun.base.forwarding import Forwarding, SignalStep
 from pairun.contract.loading import ModuleFile
 from pairun.errors import PairunError
 from pairun.module import FailureKind, Secret
@@ -158,7 +158,7 @@ GOOD, SECRETS = through_json(
         grace_s=20.0, has_tasks=True, handlers=("undo",), argv=("train",), shells=("sh",),
         environment={"A": "x", "B": Secret("s3cr3t")}, on_stop="own",
         forwarding=Forwarding(
-            to_group=False, rewrite={15: (Step(0.0, 2), Step(1.5, 15)), 1: ()}
+            to_group=False, rewrite={15: (SignalStep(0.0, 2), SignalStep(1.5, 15)), 1: ()}
         ),
     ),
 )  # fmt: skip

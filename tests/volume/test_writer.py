@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import pytest
 
-from pairun.base.forwarding import Forwarding, Step
+from pairun.base.forwarding import Forwarding, SignalStep
 from pairun.contract.loading import ModuleFile
 from pairun.contract.sources import built_in_modules
 from pairun.errors import PairunError
@@ -114,7 +114,7 @@ def test_what_pid_1_runs_is_ready_to_use(root: Path) -> None:
         grace_s=7.0, has_tasks=True, handlers=("undo",), environment={"N": "3", "B": "true"},
         shells=("sh",), on_stop="interrupted",
         forwarding=Forwarding(
-            to_group=False, rewrite={15: (Step(0.0, 10), Step(2.0, 15)), 1: ()}
+            to_group=False, rewrite={15: (SignalStep(0.0, 10), SignalStep(2.0, 15)), 1: ()}
         ),
     )  # fmt: skip
 

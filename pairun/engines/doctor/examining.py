@@ -13,7 +13,7 @@ from pairun.contract.arguments import build
 from pairun.contract.loading import load_module
 from pairun.contract.sources import built_in_modules
 from pairun.engines.doctor import rights
-from pairun.engines.doctor.finding import Finding, Level, of_error
+from pairun.engines.doctor.finding import DoctorFinding, Level, of_error
 from pairun.engines.kubernetes.apierrors import ClusterRefusal
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.errors import PairunError, Problem, Problems, Source
@@ -23,7 +23,7 @@ from pairun.module import CheckModule, Failure, Permanent, Skip
 from pairun.openpai.exitspec import read_exit_spec
 from pairun.openpai.podconfig import EXIT_SPEC
 
-SKEW_S = 5.0
+_SKEW_S = 5.0
 """From this skew on, do not trust the order of log lines."""
 MAX_SKEW_S = 60.0
 """From this skew on, servers refuse tokens and certificates as expired or not yet valid."""
@@ -55,7 +55,7 @@ class Examination(NamedTuple):
     now: Callable[[], float]
 
 
-def examine(cluster: Cluster, what: Examination) -> Iterator[Finding]:
+def examine(cluster: Cluster, what: Examination) -> Iterator[DoctorFinding]:
     """Check the cluster and yield each finding as it is made; all requests only read.
 
     If the API server does not respond, the examination ends.
@@ -68,7 +68,7 @@ def examine(cluster: Cluster, what: Examination) -> Iterator[Finding]:
         yield _of_image(image, what.env)
 
 
-def _in_cluster(cluster: Cluster, what: Examination) -> Iterator[Finding]:
+def _in_cluster(cluster: Cluster, what: Examination) -> Iterator[DoctorFinding]:
     try:
         yield _of_clock(cluster, what.now())
         if not what.in_pod:
@@ -82,16 +82,16 @@ def _in_cluster(cluster: Cluster, what: Examination) -> Iterator[Finding]:
         yield of_error("API server", "failure", e)
 
 
-def _of_server(cluster: Cluster) -> Finding:
+def _of_server(cluster: Cluster) -> DoctorFinding:
     """Whether the API server accepts this login."""
     subject = f"API server {cluster.server}"
     try:
-        return Finding(subject, "ok", f"answers: Kubernetes {cluster.version()}")
+        return DoctorFinding(subject, "ok", f"answers: Kubernetes {cluster.version()}")
     except PairunError as e:
         return of_error(subject, "failure", e)
 
 
-def _of_clock(cluster: Cluster, now: float) -> Finding:
+def _of_clock(cluster: Cluster, now: float) -> DoctorFinding:
     """Compare this machine's clock with the API server's.
 
     Args:
@@ -103,22 +103,22 @@ def _of_clock(cluster: Cluster, now: float) -> Finding:
         # RFC 9110, 5.6.7: whole seconds
         skew_s = now - parsedate_to_datetime(date or "").timestamp() - 0.5
     except ValueError:
-        return Finding(subject, "warning", "unknown: the server sends no date", "check NTP")
-    if abs(skew_s) < SKEW_S:
-        return Finding(subject, "ok", f"within {SKEW_S:g} s of the API server's")
+        return DoctorFinding(subject, "warning", "unknown: the server sends no date", "check NTP")
+    if abs(skew_s) < _SKEW_S:
+        return DoctorFinding(subject, "ok", f"within {_SKEW_S:g} s of the API server's")
     where = "behind" if skew_s < 0 else "ahead of"
     message = f"this machine is {format_duration(abs(round(skew_s)))} {where} the API server"
     do = "synchronise both clocks (NTP); tokens and certificates depend on them"
-    return Finding(subject, "failure" if abs(skew_s) > MAX_SKEW_S else "warning", message, do)
+    return DoctorFinding(subject, "failure" if abs(skew_s) > MAX_SKEW_S else "warning", message, do)
 
 
-def _of_controller(cluster: Cluster) -> Finding:
+def _of_controller(cluster: Cluster) -> DoctorFinding:
     """Find FrameworkController and its version."""
     subject = "FrameworkController"
     do = "install it to use --engine framework; other engines do not need it"
     try:
         if not rights.has_group(cluster, rights.FRAMEWORKS):
-            return Finding(subject, "warning", "the kind Framework is not installed", do)
+            return DoctorFinding(subject, "warning", "the kind Framework is not installed", do)
         query = {"fieldSelector": f"metadata.name={CONTROLLER}"}
         workloads: list[dict[str, Any]] = []
         for plural in ("statefulsets", "deployments"):
@@ -128,12 +128,12 @@ def _of_controller(cluster: Cluster) -> Finding:
         return of_error(subject, "warning", e, do)
     if not workloads:
         message = f"the kind Framework exists, but no StatefulSet or Deployment {CONTROLLER}"
-        return Finding(subject, "warning", message, "start FrameworkController")
+        return DoctorFinding(subject, "warning", message, "start FrameworkController")
     images = [_image(w) for w in workloads]
     if not any((w.get("status") or {}).get("readyReplicas") for w in workloads):
         do = f"run kubectl describe to see why the Pods of {CONTROLLER} are not ready"
-        return Finding(subject, "failure", f"not ready: {', '.join(images)}", do)
-    return Finding(subject, "ok", f"runs: {', '.join(images)}")
+        return DoctorFinding(subject, "failure", f"not ready: {', '.join(images)}", do)
+    return DoctorFinding(subject, "ok", f"runs: {', '.join(images)}")
 
 
 def _image(workload: dict[str, Any]) -> str:
@@ -142,19 +142,21 @@ def _image(workload: dict[str, Any]) -> str:
     return str(containers[0].get("image") or "an unknown image")
 
 
-def _of_exit_spec(cluster: Cluster) -> Iterator[Finding]:
+def _of_exit_spec(cluster: Cluster) -> Iterator[DoctorFinding]:
     """Check the ConfigMap that describes exit codes; yield a finding for each mistake."""
     subject = f"exit spec, ConfigMap {EXIT_SPEC_MAP}"
     do = "apply deploy/exit-spec, or keep OpenPAI's ConfigMap"
     message = f"missing in namespace {cluster.namespace}: pairun uses the command's own exit codes"
-    found = _read(cluster, "configmaps", EXIT_SPEC_MAP, Finding(subject, "warning", message, do))
-    if isinstance(found, Finding):
+    found = _read(
+        cluster, "configmaps", EXIT_SPEC_MAP, DoctorFinding(subject, "warning", message, do)
+    )
+    if isinstance(found, DoctorFinding):
         yield found
         return
     data = found.get("data") or {}
     text = data.get(EXIT_SPEC)
     if not isinstance(text, str):
-        yield Finding(subject, "warning", f"has no key {EXIT_SPEC}", do)
+        yield DoctorFinding(subject, "warning", f"has no key {EXIT_SPEC}", do)
         return
     problems = Problems()
     try:
@@ -164,15 +166,15 @@ def _of_exit_spec(cluster: Cluster) -> Iterator[Finding]:
         return
     yield from (_mistake(subject, "warning", p) for p in problems)
     if not problems:
-        yield Finding(subject, "ok", f"{len(spec.data['specs'])} exit codes")
+        yield DoctorFinding(subject, "ok", f"{len(spec.data['specs'])} exit codes")
 
 
-def _mistake(subject: str, level: Level, problem: Problem) -> Finding:
+def _mistake(subject: str, level: Level, problem: Problem) -> DoctorFinding:
     where = f"line {problem.place.line}: " if problem.place else ""
-    return Finding(subject, level, f"{where}{problem.message}", problem.hint or "correct it")
+    return DoctorFinding(subject, level, f"{where}{problem.message}", problem.hint or "correct it")
 
 
-def _of_ports(cluster: Cluster) -> Finding:
+def _of_ports(cluster: Cluster) -> DoctorFinding:
     """Check whether services may use node ports that jobs use."""
     subject = "ports"
     first, end = DEFAULT_RANGE
@@ -187,8 +189,10 @@ def _of_ports(cluster: Cluster) -> Finding:
         names = ", ".join(map(str, taken[:5])) + (" and more" if len(taken) > 5 else "")
         message = f"{hashed}; services use {names} on every node"
         do = "set schedulePortStart and schedulePortEnd to a range without node ports"
-        return Finding(subject, "warning", message, do)
-    return Finding(subject, "ok", f"{hashed}; no service uses one (node ports: {low} to {high})")
+        return DoctorFinding(subject, "warning", message, do)
+    return DoctorFinding(
+        subject, "ok", f"{hashed}; no service uses one (node ports: {low} to {high})"
+    )
 
 
 def _node_port_range(cluster: Cluster) -> tuple[int, int]:
@@ -211,8 +215,8 @@ def _node_ports(cluster: Cluster) -> Iterator[int]:
 
 
 def _read(
-    cluster: Cluster, plural: str, name: str, missing: Finding, level: Level = "failure"
-) -> dict[str, Any] | Finding:
+    cluster: Cluster, plural: str, name: str, missing: DoctorFinding, level: Level = "failure"
+) -> dict[str, Any] | DoctorFinding:
     """Read an object; returns the finding if it is missing or cannot be read.
 
     Args:
@@ -229,41 +233,41 @@ def _read(
         return of_error(missing.subject, level, e)
 
 
-def _of_pull_secrets(cluster: Cluster, account: str) -> Iterator[Finding]:
+def _of_pull_secrets(cluster: Cluster, account: str) -> Iterator[DoctorFinding]:
     """Check the account of the Pods, and its image pull secrets."""
     subject = f"account {account}"
     message = f"missing in namespace {cluster.namespace}: Pods of jobs cannot start"
-    missing = Finding(subject, "failure", message, "apply deploy/base")
+    missing = DoctorFinding(subject, "failure", message, "apply deploy/base")
     found = _read(cluster, "serviceaccounts", account, missing)
-    if isinstance(found, Finding):
+    if isinstance(found, DoctorFinding):
         yield found
         return
     names = [str(s.get("name")) for s in found.get("imagePullSecrets") or ()]
-    yield Finding(subject, "ok", f"pull secrets: {', '.join(names) or 'none'}")
+    yield DoctorFinding(subject, "ok", f"pull secrets: {', '.join(names) or 'none'}")
     for name in names:
         do = f"create it, or remove it from the account {account}"
-        missing = Finding(f"pull secret {name} of {account}", "failure",
+        missing = DoctorFinding(f"pull secret {name} of {account}", "failure",
                           "missing: private images cannot be pulled", do)  # fmt: skip
         found = _read(cluster, "secrets", name, missing, "warning")
-        if isinstance(found, Finding):
+        if isinstance(found, DoctorFinding):
             yield found
 
 
-def _of_image(image: str, env: Mapping[str, str]) -> Finding:
+def _of_image(image: str, env: Mapping[str, str]) -> DoctorFinding:
     """Ask the registry for an image, from this machine and without a login."""
     subject = f"image {image}"
     cls = load_module(CHECK, built_in_modules()[CHECK])
     module, problems = build(cls, {"image": image})
     if module is None:
-        return Finding(subject, "failure", problems[0].message, problems[0].hint or "")
+        return DoctorFinding(subject, "failure", problems[0].message, problems[0].hint or "")
     context = HostContext(env, "/nonexistent", time.monotonic() + REGISTRY_S, lambda _: None)
     try:
         result = cast("CheckModule", module).check(context)
     except Permanent as e:
-        return Finding(subject, "failure", e.message, e.hint or "correct the name, or log in")
+        return DoctorFinding(subject, "failure", e.message, e.hint or "correct the name, or log in")
     except Skip as e:
-        return Finding(subject, "warning", e.because, "only the node can know")
+        return DoctorFinding(subject, "warning", e.because, "only the node can know")
     except Failure as e:
         do = e.hint or "check the registry's name, and the network to it"
-        return Finding(subject, "failure", f"the registry does not answer: {e.message}", do)
-    return Finding(subject, "ok", result.message if result else "exists")
+        return DoctorFinding(subject, "failure", f"the registry does not answer: {e.message}", do)
+    return DoctorFinding(subject, "ok", result.message if result else "exists")

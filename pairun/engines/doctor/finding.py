@@ -10,7 +10,7 @@ from pairun.errors import PairunError
 Level = Literal["ok", "warning", "failure"]
 
 
-class Finding(NamedTuple):
+class DoctorFinding(NamedTuple):
     """What one check found.
 
     Attributes:
@@ -26,7 +26,7 @@ class Finding(NamedTuple):
     do: str = ""
 
 
-def of_error(subject: str, level: Level, error: PairunError, forbidden: str = "") -> Finding:
+def of_error(subject: str, level: Level, error: PairunError, forbidden: str = "") -> DoctorFinding:
     """The finding for a request that the API server refused or did not answer.
 
     Args:
@@ -37,10 +37,10 @@ def of_error(subject: str, level: Level, error: PairunError, forbidden: str = ""
     """
     problem = error.problems[0]
     if isinstance(error, ClusterRefusal) and error.status == 403:
-        return Finding(
+        return DoctorFinding(
             subject, "warning", "unknown: this login has no permission to check", forbidden or _ASK
         )
-    return Finding(subject, level, problem.message, problem.hint or _ASK)
+    return DoctorFinding(subject, level, problem.message, problem.hint or _ASK)
 
 
 _ASK = "ask the cluster's administrator"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pairun.engines.doctor.finding import Finding, Level, of_error
+from pairun.engines.doctor.finding import DoctorFinding, Level, of_error
 from pairun.engines.kubernetes.apierrors import ClusterRefusal, role_rule
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.errors import PairunError
@@ -15,7 +15,7 @@ _REVIEWS = "/apis/authorization.k8s.io/v1"
 FRAMEWORKS = FRAMEWORK.group
 
 
-class Need(NamedTuple):
+class _Need(NamedTuple):
     """What the init container's account must be allowed to do.
 
     Attributes:
@@ -31,13 +31,13 @@ class Need(NamedTuple):
     use: str
 
 
-INIT = (
-    Need("", "pods", ("get", "list", "watch"), "the barrier, and how Pods find each other"),
-    Need(FRAMEWORKS, "frameworks", ("get",), "the init phase of a Framework's Pods"),
+INIT_NEEDS = (
+    _Need("", "pods", ("get", "list", "watch"), "the barrier, and how Pods find each other"),
+    _Need(FRAMEWORKS, "frameworks", ("get",), "the init phase of a Framework's Pods"),
 )
 """What the init container's account needs; rights on Frameworks only if the kind exists."""
 
-ENGINES = {kind.engine: kind for kind in (*KINDS, POD)}
+KIND_OF_ENGINE = {kind.engine: kind for kind in (*KINDS, POD)}
 WORKLOAD = "the workload"
 """Stands for the kind that an engine creates."""
 
@@ -47,7 +47,7 @@ class Right(NamedTuple):
 
     resource: str
     verbs: Sequence[str]
-    engines: Sequence[str] = tuple(ENGINES)
+    engines: Sequence[str] = tuple(KIND_OF_ENGINE)
 
 
 _CONTROLLED = tuple(kind.engine for kind in KINDS)
@@ -67,7 +67,7 @@ _READ = (
 )
 _FOLLOW = (*_READ, Right("pods", ("watch",)))
 _LOGS = (*_READ, Right("pods/log", ("get",)))
-COMMANDS: Mapping[str, Sequence[Right]] = {
+RIGHTS_OF_COMMANDS: Mapping[str, Sequence[Right]] = {
     "submit": _SUBMIT,
     "submit --wait": (*_SUBMIT, *_FOLLOW),
     "status": _READ,
@@ -89,8 +89,8 @@ COMMANDS: Mapping[str, Sequence[Right]] = {
 def rules(engine: str, *commands: str) -> dict[tuple[str, str], list[str]]:
     """The verbs, by group and resource, of a Role for some commands with an engine."""
     merged: dict[tuple[str, str], set[str]] = {}
-    kind = ENGINES[engine]
-    for right in (right for command in commands for right in COMMANDS[command]):
+    kind = KIND_OF_ENGINE[engine]
+    for right in (right for command in commands for right in RIGHTS_OF_COMMANDS[command]):
         if engine in right.engines:
             key = ("", right.resource)
             if right.resource == WORKLOAD:
@@ -103,15 +103,15 @@ _INSTALLED = {kind.group: kind.version for kind in KINDS if not kind.is_built_in
 """API groups that some clusters lack, and their versions."""
 
 
-def of_person(cluster: Cluster) -> Iterator[Finding]:
+def of_person(cluster: Cluster) -> Iterator[DoctorFinding]:
     """Check this login's rights for each engine whose kind exists; a failure if it can use none."""
     known: dict[tuple[str, str, str], bool] = {}
     lacking: dict[str, list[tuple[str, str, list[str]]]] = {}
-    for engine, kind in ENGINES.items():
+    for engine, kind in KIND_OF_ENGINE.items():
         try:
             if kind.group in _INSTALLED and not has_group(cluster, kind.group):
                 continue
-            needed = rules(engine, *COMMANDS)
+            needed = rules(engine, *RIGHTS_OF_COMMANDS)
             for right in ((*key, verb) for key, verbs in needed.items() for verb in verbs):
                 if right not in known:
                     known[right] = _may(cluster, *right, None)
@@ -129,12 +129,12 @@ def of_person(cluster: Cluster) -> Iterator[Finding]:
             words = ", ".join(f"{'/'.join(verbs)} {resource}" for _, resource, verbs in missing)
             message = f"may not {words} in namespace {cluster.namespace}"
             do = f"ask for these rules in a Role: {', '.join(role_rule(g, r, *v) for g, r, v in missing)}"
-            yield Finding(subject, level, message, do)
+            yield DoctorFinding(subject, level, message, do)
         else:
-            yield Finding(subject, "ok", "all commands")
+            yield DoctorFinding(subject, "ok", "all commands")
 
 
-def of_account(cluster: Cluster, account: str, *, is_own: bool) -> Iterator[Finding]:
+def of_account(cluster: Cluster, account: str, *, is_own: bool) -> Iterator[DoctorFinding]:
     """Check the rights of the init container's account.
 
     Args:
@@ -142,7 +142,7 @@ def of_account(cluster: Cluster, account: str, *, is_own: bool) -> Iterator[Find
         is_own: whether this login is that account.
     """
     user = None if is_own else f"system:serviceaccount:{cluster.namespace}:{account}"
-    for need in INIT:
+    for need in INIT_NEEDS:
         subject = f"rights of {account}: {need.resource}, for {need.use}"
         try:
             if need.group in _INSTALLED and not has_group(cluster, need.group):
@@ -154,9 +154,9 @@ def of_account(cluster: Cluster, account: str, *, is_own: bool) -> Iterator[Find
         if missing:
             message = f"may not {', '.join(missing)} in namespace {cluster.namespace}"
             do = "apply deploy/base, deploy/frameworks or deploy/openpai with this account's name"
-            yield Finding(subject, "failure", message, do)
+            yield DoctorFinding(subject, "failure", message, do)
         else:
-            yield Finding(subject, "ok", f"may {', '.join(need.verbs)}")
+            yield DoctorFinding(subject, "ok", f"may {', '.join(need.verbs)}")
 
 
 def has_group(cluster: Cluster, group: str) -> bool:

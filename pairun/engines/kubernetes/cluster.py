@@ -23,7 +23,7 @@ from pairun.module import TimedOut, Transient
 from pairun.net.apianswers import status_object
 from pairun.net.boundedcall import lookup
 
-CALL_S = 60
+_CALL_S = 60
 """Limit for one call, from the request to the last byte of the response."""
 BUSY_S = 60
 """How long pairun retries an overloaded server (429)."""
@@ -185,12 +185,12 @@ class Cluster:
 
     def _read(self, method: str, path: str, verb: str, **parts: Any) -> bytes:
         """The whole body of a response."""
-        data, end = bytearray(), time.monotonic() + CALL_S
+        data, end = bytearray(), time.monotonic() + _CALL_S
         with self._response(method, path, verb, **parts) as response:
             for part in response.stream(65536):
                 data += part
                 if time.monotonic() > end:
-                    raise self._unreachable(f"no complete response within {CALL_S} s")
+                    raise self._unreachable(f"no complete response within {_CALL_S} s")
                 if len(data) > MAX_RESPONSE_BYTES:
                     raise self._unreachable("a response that never ends")
         return bytes(data)

@@ -29,7 +29,7 @@ AT_ONCE = 16
 MOST_READ = 300
 """How many journals a report reads. Of the other instances it shows what their Pods say."""
 
-END = {"tailLines": "300", "limitBytes": str(16 << 20)}
+_END = {"tailLines": "300", "limitBytes": str(16 << 20)}
 """Init and PID 1 print the journal in the last lines of a log."""
 
 BEGIN = {"limitBytes": str(1 << 20)}
@@ -122,8 +122,8 @@ def _journals(
 
 def _journal(cluster: Cluster, instance: PodState) -> bytes | None:
     """The journal in the log of the user's container, which includes init's; else in init's log."""
-    parts = (BEGIN,) if instance.phase == "running" else (END, BEGIN)
-    for container, part in (*((APP, part) for part in parts), (INIT, END)):
+    parts = (BEGIN,) if instance.phase == "running" else (_END, BEGIN)
+    for container, part in (*((APP, part) for part in parts), (INIT, _END)):
         log = _lines(cluster, instance, {"container": container, **part})
         if (journal := read_log(log)) is not None:
             return journal

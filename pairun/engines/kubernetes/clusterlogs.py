@@ -26,7 +26,7 @@ LINE_BYTES = 64 * 1024
 QUEUED = 1000
 """The largest number of lines that wait to be printed; then the readers wait."""
 AGAIN_S = 1.0
-QUIET_S = 600
+_QUIET_S = 600
 """pairun reconnects after this many seconds without a byte."""
 NO_LOG = (400, 404, 500)
 """The statuses of a log that does not exist: not begun, deleted, or on a node that does not answer."""
@@ -305,7 +305,7 @@ class _Stream:
             # sinceTime has whole seconds, so some lines repeat
             query["sinceTime"] = self._last.partition(".")[0].rstrip("Z") + "Z"
         before = _nanoseconds(self._last)
-        for line in lines(self._cluster.log(self._instance.pod, query, QUIET_S)):
+        for line in lines(self._cluster.log(self._instance.pod, query, _QUIET_S)):
             stamp, blank, text = line.partition(" ")
             if not (blank and _STAMP.fullmatch(stamp)):
                 if not line.startswith(_KUBELET):

@@ -20,7 +20,7 @@ from pairun.kube.frameworkpods import framework_instances
 from pairun.kube.labels import JOB_CONFIG, JOB_LABEL
 from pairun.kube.owners import Owner, controller_of
 from pairun.kube.podstates import PodState, newest, read_pod
-from pairun.kube.workloads import FRAMEWORK, KINDS, POD, Kind
+from pairun.kube.workloads import FRAMEWORK, KINDS, POD, WorkloadKind
 
 
 @attrs.frozen
@@ -35,7 +35,7 @@ class JobObjects:
     """
 
     name: str
-    kind: Kind
+    kind: WorkloadKind
     workload: Mapping[str, Any] | None
     policies: tuple[RolePolicy, ...] = ()
 
@@ -162,7 +162,7 @@ def _unknown(cluster: Cluster, name: str, denied: Mapping[str, ClusterRefusal]) 
     return PairunError(problem._replace(message=text, hint=f"{problem.hint}; or {rule}"))
 
 
-def workload_of(cluster: Cluster, kind: Kind, name: str) -> Mapping[str, Any] | None:
+def workload_of(cluster: Cluster, kind: WorkloadKind, name: str) -> Mapping[str, Any] | None:
     """The job's workload of a kind; None if it does not exist.
 
     Raises:

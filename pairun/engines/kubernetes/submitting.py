@@ -22,8 +22,8 @@ HELPERS = (
 """The kinds, plurals, and ends of the names of the objects beside a workload."""
 GROUP = "PodGroup"
 """The kind that groups the Pods of a job for a scheduler."""
-POLL_S = 1.0
-LATE_S = 60
+_POLL_S = 1.0
+_LATE_S = 60
 """How long Pods may take to disappear after their grace time, in seconds."""
 
 
@@ -251,15 +251,15 @@ def wait_until_gone(
     if removed.found is None:
         return 0
     patience = Patience(say)
-    end = time.monotonic() + removed.grace_s + LATE_S
+    end = time.monotonic() + removed.grace_s + _LATE_S
     while True:
         try:
             left = len(pods_of(cluster, removed.found))
         except (ClusterRefusal, Unreachable) as e:
             patience.bear(e)
-            end = max(end, time.monotonic() + LATE_S)
+            end = max(end, time.monotonic() + _LATE_S)
         else:
             patience.answered()
             if not left or time.monotonic() > end:
                 return left
-        time.sleep(POLL_S)
+        time.sleep(_POLL_S)

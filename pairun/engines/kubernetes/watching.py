@@ -29,7 +29,7 @@ from pairun.kube.endwords import APP
 from pairun.kube.podstates import PodState, diagnoses, read_pod
 from pairun.kube.workloads import POD, queue_words, refusal_in
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 WINDOW_S = 2
 """How long pairun collects changes before it computes a new state, in seconds."""
@@ -289,11 +289,11 @@ def follow_for(
 
 
 def from_thread(
-    work: Callable[[Callable[[T], None]], None],
+    work: Callable[[Callable[[_T], None]], None],
     waiting: int,
     timeout_s: float | None = None,
     tick_s: float | None = None,
-) -> Iterator[T | None]:
+) -> Iterator[_T | None]:
     """Yield what a function puts while it runs in a thread, and raise its error.
 
     Args:
@@ -302,7 +302,7 @@ def from_thread(
         timeout_s: ends after this many seconds; None for no limit.
         tick_s: yields None after this many seconds without an item.
     """
-    items: queue.Queue[T | Exception | None] = queue.Queue(waiting)
+    items: queue.Queue[_T | Exception | None] = queue.Queue(waiting)
 
     def run() -> None:
         try:

@@ -11,7 +11,7 @@ from pairun.report.live.instancenow import InstanceNow, TaskLimits
 from pairun.report.live.view import Standing, clean, is_progress, is_skipped_by_condition
 from pairun.volume.journal import JournalTail
 
-Limits = Mapping[str, Mapping[str, TaskLimits]]
+RoleLimits = Mapping[str, Mapping[str, TaskLimits]]
 """The limits of the tasks of each role."""
 
 
@@ -31,7 +31,7 @@ class Activities:
         limits: the time limits of their tasks.
     """
 
-    def __init__(self, instances: Sequence[LocalInstance], limits: Limits) -> None:
+    def __init__(self, instances: Sequence[LocalInstance], limits: RoleLimits) -> None:
         self._instances = instances
         self._began = time.monotonic()
         self._now = {i.label: InstanceNow(i.label, limits.get(i.role, {})) for i in instances}

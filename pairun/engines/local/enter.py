@@ -109,7 +109,7 @@ def show_volume(volume: str, scratch: str, target: str) -> None:
     bind(scratch, parent)
 
 
-MS_REC = 0x4000
+_MS_REC = 0x4000
 MS_PRIVATE = 0x40000
 CLONE_NEWNS = 0x20000
 CLONE_NEWUSER = 0x10000000
@@ -138,7 +138,7 @@ def separate(*, user: bool) -> None:
         _write("/proc/self/uid_map", f"0 {uid} 1")
         _write("/proc/self/gid_map", f"0 {gid} 1")
     # mounts made here must not be visible outside
-    mount("none", "/", None, MS_REC | MS_PRIVATE, None)
+    mount("none", "/", None, _MS_REC | MS_PRIVATE, None)
 
 
 def bind(source: str, target: str) -> None:
@@ -147,7 +147,7 @@ def bind(source: str, target: str) -> None:
     Raises:
         OSError: the kernel refuses.
     """
-    mount(source, target, None, MS_BIND | MS_REC, None)
+    mount(source, target, None, MS_BIND | _MS_REC, None)
 
 
 def mount_new(kind: str, target: str) -> None:

@@ -21,11 +21,11 @@ from pairun.secrets.vault import RELEASE_S, Vault
 
 PhaseName = Literal["init", "runtime"]
 
-DRAIN_S = 1.0
+_DRAIN_S = 1.0
 """How long to read output after a phase's process has ended, in seconds."""
 
 
-MAX_LINE = 64 * 1024
+MAX_OUTPUT_LINE = 64 * 1024
 
 
 class InstanceOutput:
@@ -86,7 +86,7 @@ class InstanceOutput:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._show(line)
-        if len(self._rest) > MAX_LINE:
+        if len(self._rest) > MAX_OUTPUT_LINE:
             self._show(self._rest)
             self._rest = b""
 
@@ -203,7 +203,7 @@ class LocalInstance:
             self._process_ended = time.monotonic()
             if not self.isolation.namespaces:
                 end_survivors(self.folder)
-        return no_more_output or time.monotonic() - self._process_ended >= DRAIN_S
+        return no_more_output or time.monotonic() - self._process_ended >= _DRAIN_S
 
     def finish(self) -> None:
         """Record the phase that has ended."""

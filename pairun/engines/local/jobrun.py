@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from pairun.base.grace import VARIABLE as GRACE_VARIABLE
+from pairun.base.grace import GRACE_VARIABLE
 from pairun.base.machine import MACHINE
 from pairun.base.paths import KEY_FILE, PLAIN_FILES, STOP_NOTE
 from pairun.base.signals import Signals
 from pairun.engines.completionpolicy import Decision, Ended, RolePolicy, decide
-from pairun.engines.local.activities import Activities, Limits
+from pairun.engines.local.activities import Activities, RoleLimits
 from pairun.engines.local.freeports import draw_uid
 from pairun.engines.local.instance import InstanceOutput, LocalInstance, PhaseName
 from pairun.engines.local.isolation import Isolation, find_isolation
@@ -41,7 +41,7 @@ _PASSED_ON = ("PAIRUN_PATH", "PAI_CONFIG_DIR")
 
 
 @attrs.frozen(kw_only=True)
-class Options:
+class RunOptions:
     """How to run a job.
 
     Attributes:
@@ -101,7 +101,7 @@ def base_environment() -> dict[str, str]:
     }
 
 
-def engine_environment(options: Options, gang: str) -> dict[str, str]:
+def engine_environment(options: RunOptions, gang: str) -> dict[str, str]:
     """The variables that this engine sets for every init phase."""
     passed = {n: os.environ[n] for n in _PASSED_ON if os.environ.get(n)}
     if options.roots:
@@ -132,7 +132,11 @@ class LocalRun:
     """
 
     def __init__(
-        self, job: Job, options: Options, vault: Vault, say: Callable[[str], None] = lambda _: None
+        self,
+        job: Job,
+        options: RunOptions,
+        vault: Vault,
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._job = job
         self._options = options
@@ -151,7 +155,7 @@ class LocalRun:
         self._kill_at: float | None = None
         self._show_at = 0.0
 
-    def run(self, view: View, limits: Limits) -> RunOutcome:
+    def run(self, view: View, limits: RoleLimits) -> RunOutcome:
         """Run the job to its end; then none of its processes runs any more.
 
         Args:

@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pairun.engines.local.activities import Limits
-from pairun.engines.local.jobrun import LAYER, Options, base_environment, engine_environment
+from pairun.engines.local.activities import RoleLimits
+from pairun.engines.local.jobrun import LAYER, RunOptions, base_environment, engine_environment
 from pairun.errors import Problem, Problems
 from pairun.job.model import Job
 from pairun.job.planning import RUNTIME_ENV_UNKNOWN, plan_role, secrets_of
@@ -19,7 +19,7 @@ from pairun.report.live.instancenow import TaskLimits
 from pairun.secrets.vault import Vault
 
 
-class Checked(NamedTuple):
+class _Checked(NamedTuple):
     """A job that can run.
 
     Attributes:
@@ -28,10 +28,10 @@ class Checked(NamedTuple):
     """
 
     warnings: Sequence[Problem]
-    limits: Limits
+    limits: RoleLimits
 
 
-def check(job: Job, options: Options, vault: Vault) -> Checked:
+def check(job: Job, options: RunOptions, vault: Vault) -> _Checked:
     """Make the plans of every role as its instances will make them.
 
     Raises:
@@ -63,4 +63,4 @@ def check(job: Job, options: Options, vault: Vault) -> Checked:
             for task in (begun, *begun.on_exit)
         }
     problems.raise_errors()
-    return Checked(list(problems), limits)
+    return _Checked(list(problems), limits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import attrs
 
@@ -16,13 +16,9 @@ Engine = Literal["framework", "job", "jobset", "pod"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
 Version = tuple[int, int]
-Object = dict[str, Any]
 
 SERVICE_ACCOUNT = "runtime-account"
 """The account whose API token the init container gets, if no setting of the Pods names another."""
-KUBELET_S = 2.0
-"""How much of the Pod's grace time may pass before PID 1 gets the stop signal, in seconds."""
-
 
 IMAGE = "PAIRUN_IMAGE"
 """The variable with the name of pairun's image."""
@@ -42,7 +38,7 @@ def is_image(text: str) -> bool:
 
 
 @attrs.frozen(kw_only=True)
-class Options:
+class ManifestOptions:
     """The options for the objects of one job: those of `pairun manifest`, and what `make` adds.
 
     Attributes:

@@ -10,10 +10,11 @@ import math
 from typing import Any
 
 from pairun.base.sizes import quantity
-from pairun.engines.manifest.choices import Object, Options
+from pairun.engines.manifest.choices import ManifestOptions
 from pairun.errors import Problem, Problems
 from pairun.job.model import Job, Role
 from pairun.job.writing import as_yaml
+from pairun.kube.owners import Object
 from pairun.playbook.document.checking import Format, violations
 from pairun.playbook.document.reading import Node
 
@@ -42,7 +43,7 @@ def _of_role(hived: Node, role: Role) -> Object:
     return {key: each.value for key, each in node.items()} if node else {}
 
 
-def place_with_hived(template: Object, job: Job, role: Role, options: Options) -> None:
+def place_with_hived(template: Object, job: Job, role: Role, options: ManifestOptions) -> None:
     """Turn a job's HiveD settings into its Pod's annotation; does nothing if there are none.
 
     HiveD assigns the GPUs, so HiveD's own resource replaces the GPU limit.
@@ -75,7 +76,7 @@ def place_with_hived(template: Object, job: Job, role: Role, options: Options) -
         app["env"] = [*others, field]
 
 
-def _affinity_group(job: Job, role: Role, hived: Node, options: Options) -> Object | None:
+def _affinity_group(job: Job, role: Role, hived: Node, options: ManifestOptions) -> Object | None:
     """The group of Pods to place together: the group that a role names, or a gang's own."""
     names = {r.name: _of_role(hived, r).get("affinityGroupName") for r in job.roles}
     if not any(name is not None for name in names.values()):
@@ -91,7 +92,7 @@ def _affinity_group(job: Job, role: Role, hived: Node, options: Options) -> Obje
     return {"name": f"{job.framework_name}/{group}", "members": members}
 
 
-def _cells(role: Role, hived: Node, options: Options) -> int:
+def _cells(role: Role, hived: Node, options: ManifestOptions) -> int:
     """How many leaf cells an instance needs: by the cluster's sizes, else one per GPU."""
     own, asked = _of_role(hived, role), role.resources
     skus = options.whole.get("hived_skus") or {}
@@ -107,7 +108,7 @@ def _cells(role: Role, hived: Node, options: Options) -> int:
     return number if isinstance(number, int) else 0
 
 
-def check_hived(job: Job, options: Options, problems: Problems) -> None:
+def check_hived(job: Job, options: ManifestOptions, problems: Problems) -> None:
     """Report what HiveD would refuse, and a missing scheduler.
 
     Args:

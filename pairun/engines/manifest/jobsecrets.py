@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from pairun.engines.manifest.choices import Object, Options
+from pairun.engines.manifest.choices import ManifestOptions
 from pairun.engines.manifest.objectnames import ENGINE, metadata
 from pairun.errors import Place, Problems
 from pairun.job.hiding import mask_secrets
@@ -17,16 +17,17 @@ from pairun.job.model import Job
 from pairun.job.planning import secrets_of
 from pairun.job.writing import as_yaml
 from pairun.kube.labels import CONFIG_SECRET, JOB_CONFIG, KEY_SECRET, REGISTRY_SECRET
+from pairun.kube.owners import Object
 from pairun.module import reveal
 from pairun.openpai.framework import make_framework
 from pairun.playbook.document.reading import node_of
 from pairun.secrets.forms import MASK
 from pairun.secrets.vault import Vault
 
-FOLDER = "/usr/local/pai-job"
+JOB_SECRETS_FOLDER = "/usr/local/pai-job"
 """Where it is mounted: not on the shared volume, where the user's container may write."""
 FILE = "framework.json"
-MAX_BYTES = 1024 * 1024
+_MAX_BYTES = 1024 * 1024
 """The API server's limit for the data of one ConfigMap or Secret, in bytes."""
 DOCKER_HUB = "https://index.docker.io/v1/"
 _LOGIN = ("username", "password", "registryuri")
@@ -82,7 +83,7 @@ def _without_password(auth: dict[str, Any], image: str, moved: dict[str, str]) -
 # --- the objects ---------------------------------------------------------------------------------
 
 
-def secret_objects(job: Job, options: Options, problems: Problems) -> list[Object]:
+def secret_objects(job: Job, options: ManifestOptions, problems: Problems) -> list[Object]:
     """Make the Secrets of a job that `storable` returned."""
     made = []
     if job.secrets is not None:
@@ -96,7 +97,9 @@ def secret_objects(job: Job, options: Options, problems: Problems) -> list[Objec
     return made
 
 
-def _secret(options: Options, end: str, key: str, text: str, type_: str = "Opaque") -> Object:
+def _secret(
+    options: ManifestOptions, end: str, key: str, text: str, type_: str = "Opaque"
+) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -128,7 +131,7 @@ def _logins(job: Job, problems: Problems) -> dict[str, dict[str, str]]:
     return logins
 
 
-def config_map(job: Job, options: Options, problems: Problems) -> Object:
+def config_map(job: Job, options: ManifestOptions, problems: Problems) -> Object:
     """Store the job as a Framework object without status.
 
     Args:
@@ -137,7 +140,7 @@ def config_map(job: Job, options: Options, problems: Problems) -> Object:
     framework = make_framework(job, framework_name=options.name)
     framework["metadata"].pop("namespace")
     text = json.dumps(framework, indent=1, ensure_ascii=False) + "\n"
-    check_size(len(text.encode()), MAX_BYTES, "a ConfigMap", problems)
+    check_size(len(text.encode()), _MAX_BYTES, "a ConfigMap", problems)
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

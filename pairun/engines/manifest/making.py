@@ -8,23 +8,28 @@ from collections.abc import Mapping
 
 import attrs
 
-from pairun.engines.manifest.choices import Object, Options, check_image
+from pairun.engines.manifest.choices import ManifestOptions, check_image
 from pairun.engines.manifest.objectnames import default_name
 from pairun.engines.manifest.objects import make_objects
 from pairun.errors import PairunError, Problems
 from pairun.kube.labels import LABEL_VALUE
+from pairun.kube.owners import Object
 from pairun.playbook.content import open_content
 from pairun.playbook.effective import Layers
 from pairun.playbook.rules import own_exit_codes
 from pairun.review.jobreview import Settings, loaded, review_data
 from pairun.secrets.vault import Vault
 
-KEY_BYTES = 32
+_KEY_BYTES = 32
 
 
 def make(
-    path: str, name: str | None, options: Options, environment: Mapping[str, str], vault: Vault
-) -> tuple[Options, list[Object], Problems]:
+    path: str,
+    name: str | None,
+    options: ManifestOptions,
+    environment: Mapping[str, str],
+    vault: Vault,
+) -> tuple[ManifestOptions, list[Object], Problems]:
     """Review a job as ``--dry-run`` does, and make its objects.
 
     Args:
@@ -54,7 +59,7 @@ def make(
             options,
             name=default_name(job, options.engine) if name is None else name,
             grace_s={p.role.name: p.plans["runtime"].grace_s for p in review.plans},
-            rendezvous_key=secrets.token_bytes(KEY_BYTES),
+            rendezvous_key=secrets.token_bytes(_KEY_BYTES),
             pods=review.pods,
             exit_codes={k: node.value for k, node in own_exit_codes(layers.content).items()},
         )
@@ -73,7 +78,7 @@ _FORMS = {
 }
 
 
-def _check(options: Options) -> None:
+def _check(options: ManifestOptions) -> None:
     """Report wrong options together."""
     usage = Problems()
     if options.image_volume and options.engine == "framework":

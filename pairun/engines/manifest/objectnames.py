@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 
-from pairun.engines.manifest.choices import Engine, Object, Options
+from pairun.engines.manifest.choices import Engine, ManifestOptions
 from pairun.errors import Problems
 from pairun.job.model import Job
 from pairun.kube.labels import JOB_LABEL
+from pairun.kube.owners import Object
 
 LABEL_MAX = 63
 """The limit for labels, and for names that become host names (RFC 1123)."""
-NAME_MAX = 36
+_NAME_MAX = 36
 """`LABEL_MAX` without the room for role, index and five random characters."""
 
 ENGINE = "pairun/engine"
@@ -37,7 +38,9 @@ def default_name(job: Job, engine: Engine) -> str:
     name = re.sub("[^a-z0-9]+", "-", job.name.lower()).strip("-")
     if not name[:1].isalpha():
         name = f"job-{name}".strip("-")
-    return name if name == job.name and len(name) <= NAME_MAX else _hashed(name, job.name, NAME_MAX)
+    return (
+        name if name == job.name and len(name) <= _NAME_MAX else _hashed(name, job.name, _NAME_MAX)
+    )
 
 
 def short(text: str, limit: int) -> str:
@@ -50,27 +53,27 @@ def _hashed(text: str, whole: str, limit: int) -> str:
     return f"{text[: limit - _HASH - 1].rstrip('-')}-{digest}"
 
 
-def labels(options: Options) -> dict[str, str]:
+def labels(options: ManifestOptions) -> dict[str, str]:
     """The labels of every object of a job."""
     return {**MANAGED, JOB_LABEL: options.name}
 
 
-def metadata(options: Options, name: str) -> Object:
+def metadata(options: ManifestOptions, name: str) -> Object:
     """The metadata of an object."""
     space = {"namespace": options.namespace} if options.namespace else {}
     return {"name": name, **space, "labels": labels(options)}
 
 
-def check_names(job: Job, options: Options, problems: Problems) -> None:
+def check_names(job: Job, options: ManifestOptions, problems: Problems) -> None:
     """Report names that Kubernetes would refuse."""
     pattern = _NAMES.get(options.engine, _NAME)
-    if len(options.name) > NAME_MAX or not re.fullmatch(pattern, options.name):
+    if len(options.name) > _NAME_MAX or not re.fullmatch(pattern, options.name):
         kind = "letters and digits" if options.engine == "framework" else "letters, digits and '-'"
         first = "" if options.engine == "framework" else ", a letter first"
         problems.error(
             "PR783",
             f"--name '{options.name}' is not a valid name for the engine {options.engine}",
-            hint=f"it takes {kind} in lower case{first}, {NAME_MAX} characters at most",
+            hint=f"it takes {kind} in lower case{first}, {_NAME_MAX} characters at most",
         )
     for role in job.roles:
         if len(role.fc_name) > LABEL_MAX:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pairun.base.sizes import quantity
-from pairun.engines.manifest.choices import Object, Options, is_image
+from pairun.engines.manifest.choices import ManifestOptions, is_image
 from pairun.engines.manifest.hived import check_hived
 from pairun.engines.manifest.jobsecrets import check_size, config_map, secret_objects, storable
 from pairun.engines.manifest.objectnames import LABEL_MAX, check_names, labels, metadata, short
@@ -25,12 +25,13 @@ from pairun.errors import Problems
 from pairun.job.model import Job, Role
 from pairun.job.templates import TAG
 from pairun.kube.gang import RESTART_ATTEMPT
+from pairun.kube.owners import Object
 from pairun.kube.workloads import JOB, JOBSET, POD
 from pairun.openpai.framework import make_framework
 from pairun.playbook.podfragment import APP, PodSettings, found
 
 
-def pod_workload(job: Job, options: Options, problems: Problems) -> list[Object]:
+def pod_workload(job: Job, options: ManifestOptions, problems: Problems) -> list[Object]:
     """Make the Pods of a job."""
     if job.retry_count:
         message = "no controller restarts bare Pods"
@@ -60,7 +61,7 @@ def _warn_of_retries(job: Job, message: str, hint: str, problems: Problems) -> N
     problems.warning("PR784", message, retries.place if retries else None, hint)
 
 
-def job_workload(job: Job, options: Options, problems: Problems) -> list[Object]:
+def job_workload(job: Job, options: ManifestOptions, problems: Problems) -> list[Object]:
     """Make the Job of a job's only role."""
     for other in job.roles[1:]:
         problems.error(
@@ -103,7 +104,7 @@ def _warn(job: Job, role: Role, problems: Problems) -> None:
         )
 
 
-def jobset_workload(job: Job, options: Options, problems: Problems) -> list[Object]:
+def jobset_workload(job: Job, options: ManifestOptions, problems: Problems) -> list[Object]:
     """Make the JobSet of a job, version v1alpha2. A retry creates all its Pods again.
 
     https://jobset.sigs.k8s.io/docs/reference/
@@ -133,13 +134,13 @@ def jobset_workload(job: Job, options: Options, problems: Problems) -> list[Obje
     return [JOBSET.object(metadata(options, options.name), spec)]
 
 
-def _name(role: Role, options: Options) -> str:
+def _name(role: Role, options: ManifestOptions) -> str:
     """A role's name in the JobSet, short enough for the names of its Pods."""
     after = f"--0-{role.instances - 1}-abcde"
     return short(role.fc_name, LABEL_MAX - len(options.name) - len(after))
 
 
-def _replicated(job: Job, role: Role, name: str, options: Options) -> Object:
+def _replicated(job: Job, role: Role, name: str, options: ManifestOptions) -> Object:
     spec = {**counted(job, role), **job_fields(role, options), "completionMode": "Indexed"}
     if has_failure_policy(options):
         spec["podFailurePolicy"] = {
@@ -155,7 +156,7 @@ MAX_ANNOTATIONS = 256 * 1024
 """The API server's limit for annotations, keys and values together, in bytes."""
 
 
-def framework_workload(job: Job, options: Options, problems: Problems) -> list[Object]:
+def framework_workload(job: Job, options: ManifestOptions, problems: Problems) -> list[Object]:
     """Make the Framework of a job as OpenPAI's REST server does, with this engine's Pods.
 
     FrameworkController itself decides by the exit code whether to retry
@@ -183,7 +184,9 @@ _WORKLOADS = {
 }
 
 
-def make_objects(job: Job, options: Options, problems: Problems | None = None) -> list[Object]:
+def make_objects(
+    job: Job, options: ManifestOptions, problems: Problems | None = None
+) -> list[Object]:
     """Make the objects of a job, in the order of creation.
 
     Secrets and the ConfigMap come first, the workload last: one object, or one per Pod with the
@@ -233,7 +236,7 @@ _UNSUPPORTED = {"framework": ("ttl_after_finished",), "pod": ("suspend", "ttl_af
 """For each engine, the settings that it does not have."""
 
 
-def check_settings(job: Job, options: Options, problems: Problems) -> None:
+def check_settings(job: Job, options: ManifestOptions, problems: Problems) -> None:
     """Report settings that the engine does not have, and mount points that are taken.
 
     Args:
@@ -268,7 +271,9 @@ def _check_mounts(job: Job, pod: PodSettings, problems: Problems) -> None:
                 problems.error("PR783", f"two volumes at one mount point: '{path}'", node.place)
 
 
-def check_requests(template: Object, role: Role, options: Options, problems: Problems) -> None:
+def check_requests(
+    template: Object, role: Role, options: ManifestOptions, problems: Problems
+) -> None:
     """Report container requests above their limit: every API server refuses these.
 
     Args:

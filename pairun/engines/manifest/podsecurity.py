@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pairun.engines.manifest.choices import Object, Options
+from pairun.engines.manifest.choices import ManifestOptions
 from pairun.errors import Place, Problems
 from pairun.job.model import Role
+from pairun.kube.owners import Object
 from pairun.playbook.podfragment import APP
 
 UID = 1000
@@ -23,7 +24,7 @@ _BASELINE_CAPABILITIES = frozenset(
 _RESTRICTED_CAPABILITIES = frozenset({"NET_BIND_SERVICE"})
 
 
-def app_uid(role: Role, options: Options) -> int | None:
+def app_uid(role: Role, options: ManifestOptions) -> int | None:
     """The user of a role's user container; None for the image's default."""
     pod, field = options.pod(role.name), "securityContext.runAsUser"
     own, shared = pod.get(f"{APP}.{field}"), pod.get(f"spec.{field}")
@@ -33,7 +34,7 @@ def app_uid(role: Role, options: Options) -> int | None:
     return None if uid is None else int(uid)
 
 
-def confine(template: Object, role: Role, options: Options) -> None:
+def confine(template: Object, role: Role, options: ManifestOptions) -> None:
     """Add the fields that the profile restricted requires; other profiles require none.
 
     Both containers run as the same user, who owns the shared volume with init's files. The user's
@@ -106,7 +107,9 @@ _RULES: _Checks = (
 )
 
 
-def check_profile(template: Object, role: Role, options: Options, problems: Problems) -> None:
+def check_profile(
+    template: Object, role: Role, options: ManifestOptions, problems: Problems
+) -> None:
     """Report fields of a role's Pods that the profile forbids.
 
     Args:
@@ -141,7 +144,9 @@ def _values(at: Any, path: list[str]) -> Iterator[Any]:
         yield from _values(at[path[0]], path[1:])
 
 
-def _cause(field: str, value: Any, role: Role, options: Options) -> tuple[Place | None, str]:
+def _cause(
+    field: str, value: Any, role: Role, options: ManifestOptions
+) -> tuple[Place | None, str]:
     """The setting that caused a forbidden value, and how to fix it."""
     setting = f"spec.{field}"
     place = options.pod(role.name).place(setting.removesuffix(".*"))
@@ -165,7 +170,7 @@ _FIELD_SINCE = (1, 30)
 _ANNOTATED = {"RuntimeDefault": "runtime/default", "Unconfined": "unconfined"}
 
 
-def set_apparmor(template: Object, options: Options) -> None:
+def set_apparmor(template: Object, options: ManifestOptions) -> None:
     """Set the user container's AppArmor profile: a field from Kubernetes 1.30 on.
 
     FrameworkController drops the unknown field, so a Framework keeps the annotation; the API server

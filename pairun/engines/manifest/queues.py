@@ -11,11 +11,12 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pairun.engines.manifest.choices import Object, Options
+from pairun.engines.manifest.choices import ManifestOptions
 from pairun.engines.manifest.objectnames import metadata
 from pairun.errors import Problems
 from pairun.job.model import Job
 from pairun.kube.labels import LABEL_VALUE
+from pairun.kube.owners import Object
 
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 _KUEUE_GROUP = "kueue.x-k8s.io/pod-group-name"
@@ -71,11 +72,11 @@ _GROUPS = {
 }
 
 
-def _kueue(options: Options) -> bool:
+def _kueue(options: ManifestOptions) -> bool:
     return options.whole.get("queue_system") in (None, "kueue")
 
 
-def mark_pod(template: Object, options: Options) -> None:
+def mark_pod(template: Object, options: ManifestOptions) -> None:
     """Write a Pod's queue and group where its scheduler reads them.
 
     Args:
@@ -96,7 +97,7 @@ def mark_pod(template: Object, options: Options) -> None:
 
 
 def mark_workload(
-    workload: Sequence[Object], job: Job, options: Options, problems: Problems
+    workload: Sequence[Object], job: Job, options: ManifestOptions, problems: Problems
 ) -> None:
     """Hand a workload to Kueue: a Job or JobSet starts suspended, and Kueue resumes it.
 
@@ -125,7 +126,7 @@ def mark_workload(
             each["metadata"]["annotations"][_KUEUE_COUNT] = str(count)
 
 
-def pod_groups(job: Job, options: Options) -> list[Object]:
+def pod_groups(job: Job, options: ManifestOptions) -> list[Object]:
     """The PodGroup of a job, if the job asks for one."""
     group = options.whole.get("pod_group")
     if group is None:

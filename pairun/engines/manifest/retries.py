@@ -14,11 +14,12 @@ from pairun.diagnose.classes import CLASSES, EXIT_CODES
 from pairun.diagnose.signals import CERTAIN
 from pairun.diagnose.table import WEIGHTS
 from pairun.diagnose.weighing import ADVISED
-from pairun.engines.manifest.choices import Object, Options
+from pairun.engines.manifest.choices import ManifestOptions
 from pairun.engines.manifest.versions import POD_FAILURE_POLICY
 from pairun.errors import PairunError, Place, Problem, Problems
 from pairun.job.goregex import from_go
 from pairun.job.model import Job, Role
+from pairun.kube.owners import Object
 from pairun.playbook.rules import Rules
 
 _OF_INIT = {
@@ -89,7 +90,7 @@ def failure_rules(
     return rules
 
 
-def has_failure_policy(options: Options) -> bool:
+def has_failure_policy(options: ManifestOptions) -> bool:
     """Whether the cluster's version supports exit codes in Jobs."""
     return options.version is None or options.version >= POD_FAILURE_POLICY.since
 

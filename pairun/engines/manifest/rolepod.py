@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from pairun.base.durations import parse_seconds
-from pairun.base.grace import VARIABLE as GRACE
-from pairun.base.onstop import INTERRUPTED
-from pairun.base.onstop import VARIABLE as ON_STOP
-from pairun.engines.manifest.choices import KUBELET_S, SERVICE_ACCOUNT, Object, Options
+from pairun.base.grace import GRACE_VARIABLE, KUBELET_S
+from pairun.base.onstop import INTERRUPTED, ON_STOP_VARIABLE
+from pairun.engines.manifest.choices import SERVICE_ACCOUNT, ManifestOptions
 from pairun.engines.manifest.hived import place_with_hived
-from pairun.engines.manifest.jobsecrets import FILE, FOLDER
+from pairun.engines.manifest.jobsecrets import FILE, JOB_SECRETS_FOLDER
 from pairun.engines.manifest.objectnames import MANAGED
 from pairun.engines.manifest.podsecurity import app_uid, confine, set_apparmor
 from pairun.engines.manifest.queues import mark_pod
@@ -30,12 +29,13 @@ from pairun.kube.labels import (
     REGISTRY_SECRET,
     ROLE_LABEL,
 )
+from pairun.kube.owners import Object
 from pairun.kube.ports import PORT_ANNOTATION, port_annotation
 from pairun.kube.tokenvolume import CREDENTIALS, token_volume
 from pairun.openpai.platform import app_variables, framework_environment, init_variables
 from pairun.playbook.podfragment import APP, overlaid
 from pairun.volume.bundle import IN_THE_IMAGE, PROVIDED
-from pairun.volume.logjournal import VARIABLE as LOG_JOURNAL
+from pairun.volume.logjournal import LOG_JOURNAL_VARIABLE
 
 RENDEZVOUS = "/usr/local/pai/rendezvous"
 OPENPAI_LOGS = "/var/log/pai"
@@ -52,7 +52,7 @@ _UNUSED = ("KUBE_APISERVER_ADDRESS", "REST_SERVER_URI")
 def pod_template(
     job: Job,
     role: Role,
-    options: Options,
+    options: ManifestOptions,
     *,
     index: int | None = None,
     attempt: Object | None = None,
@@ -77,7 +77,7 @@ def pod_template(
         {"name": "api-token", "mountPath": CREDENTIALS, "readOnly": True},
     ]
     if options.engine != "framework":
-        of_init.append({"name": "job", "mountPath": FOLDER, "readOnly": True})
+        of_init.append({"name": "job", "mountPath": JOB_SECRETS_FOLDER, "readOnly": True})
     spec: Object = {
         "restartPolicy": "Never",
         "serviceAccountName": SERVICE_ACCOUNT,
@@ -134,7 +134,7 @@ def pod_template(
     return template
 
 
-def _app(role: Role, options: Options, env: list[Object]) -> Object:
+def _app(role: Role, options: ManifestOptions, env: list[Object]) -> Object:
     """The user's container, without mounts."""
     asked, uri = role.resources, role.image.node.get("uri")
     limits = {
@@ -161,7 +161,7 @@ def _app(role: Role, options: Options, env: list[Object]) -> Object:
 
 
 def _environments(
-    job: Job, role: Role, options: Options, index: int | None, attempt: Object
+    job: Job, role: Role, options: ManifestOptions, index: int | None, attempt: Object
 ) -> tuple[list[Object], list[Object]]:
     """The variables of the init container, and those of the user's.
 
@@ -174,13 +174,16 @@ def _environments(
     shared = _values({**framework_environment(job), "PAI_CURRENT_TASK_ROLE_NAME": role.name})
     address = _field("PAIRUN_HOST_IP", "status.podIP")
     # So that `pairun report NAME` needs only the logs.
-    both = [address, *_values({LOG_JOURNAL: "true"})]
+    both = [address, *_values({LOG_JOURNAL_VARIABLE: "true"})]
     uid = app_uid(role, options)
     of_init = [*_values({} if uid is None else {"PAIRUN_APP_UID": str(uid)}), *both]
-    of_app = [*both, *_values({GRACE: f"{options.grace_s[role.name]:.3f}".rstrip("0").rstrip(".")})]
+    of_app = [
+        *both,
+        *_values({GRACE_VARIABLE: f"{options.grace_s[role.name]:.3f}".rstrip("0").rstrip(".")}),
+    ]
     if options.engine in ("job", "jobset"):
         # Their controllers count an evicted command that exits with 0 as a success.
-        of_app += _values({ON_STOP: INTERRUPTED})
+        of_app += _values({ON_STOP_VARIABLE: INTERRUPTED})
     app = _values(app_variables(role))
     if options.engine == "framework":
         number = [_field(name, "metadata.annotations['FC_TASK_INDEX']") for name in _INDEXES]
@@ -198,20 +201,20 @@ def _environments(
         _field("FC_POD_NAME", "metadata.name"),
         {"name": "FC_FRAMEWORK_ATTEMPT_ID", **attempt},
     ]
-    barrier = {"PAIRUN_BARRIER": "pods", "PAIRUN_FRAMEWORK_FILE": f"{FOLDER}/{FILE}"}
+    barrier = {"PAIRUN_BARRIER": "pods", "PAIRUN_FRAMEWORK_FILE": f"{JOB_SECRETS_FOLDER}/{FILE}"}
     return (
         [*identity, *init, *shared, *of_init, *number[:1], *_values(barrier)],
         [*identity, *app, *shared, *of_app, *number],
     )
 
 
-def _log_folder(options: Options) -> str | None:
+def _log_folder(options: ManifestOptions) -> str | None:
     """The node's folder for logs, or None."""
     on_node = options.engine == "framework" and not options.confined
     return options.log_host_path or (OPENPAI_LOGS if on_node else None)
 
 
-def _shared_mounts(job: Job, role: Role, options: Options) -> list[Object]:
+def _shared_mounts(job: Job, role: Role, options: ManifestOptions) -> list[Object]:
     logs: Object = {"name": "logs"}
     if _log_folder(options):
         logs = {"name": "host-log", "subPath": f"{job.user}/{options.name}/{role.fc_name}"}
@@ -224,7 +227,7 @@ def _shared_mounts(job: Job, role: Role, options: Options) -> list[Object]:
     return mounts
 
 
-def _volumes(job: Job, role: Role, options: Options) -> list[Object]:
+def _volumes(job: Job, role: Role, options: ManifestOptions) -> list[Object]:
     size = f"{role.resources.shm_mb or DEFAULT_SHM_MB}Mi"
     logs: Object = {"name": "logs", "emptyDir": {}}
     if folder := _log_folder(options):
@@ -246,7 +249,7 @@ def _volumes(job: Job, role: Role, options: Options) -> list[Object]:
     return volumes
 
 
-def _mount_image(options: Options, spec: Object) -> None:
+def _mount_image(options: ManifestOptions, spec: Object) -> None:
     """Mount pairun's image in the user's container, and start PID 1 from it."""
     init, app = spec["initContainers"][0], spec["containers"][0]
     image = {"reference": options.image, "pullPolicy": init["imagePullPolicy"]}
@@ -277,7 +280,7 @@ def _field(name: str, path: str) -> dict[str, Any]:
 # --- settings of Pods -----------------------------------------------------------------------------
 
 
-def _apply_settings(template: Object, role: Role, options: Options) -> None:
+def _apply_settings(template: Object, role: Role, options: ManifestOptions) -> None:
     """Lay a role's settings over its Pod template.
 
     Args:
@@ -302,13 +305,13 @@ def _apply_settings(template: Object, role: Role, options: Options) -> None:
         spec.pop(_DEADLINE, None)
 
 
-def job_fields(role: Role, options: Options) -> Object:
+def job_fields(role: Role, options: ManifestOptions) -> Object:
     """The settings for the spec of a role's Job: the deadline counts from its first attempt."""
     deadline = options.pod(role.name).get(f"spec.{_DEADLINE}")
     return {} if deadline is None else {_DEADLINE: deadline}
 
 
-def workload_fields(options: Options) -> Object:
+def workload_fields(options: ManifestOptions) -> Object:
     """The settings for the spec of a Job or a JobSet itself."""
     suspend, ttl = options.whole.get("suspend"), options.whole.get("ttl_after_finished")
     fields: Object = {} if suspend is None else {"suspend": suspend}

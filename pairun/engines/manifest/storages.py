@@ -5,10 +5,10 @@ from __future__ import annotations
 import posixpath
 import re
 
-from pairun.engines.manifest.choices import Object
 from pairun.errors import Problems
 from pairun.job.model import Job
 from pairun.kube.labels import OBJECT_NAME
+from pairun.kube.owners import Object
 from pairun.playbook.document.reading import Node
 
 _OWN = (

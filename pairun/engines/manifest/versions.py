@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pairun.engines.manifest.choices import Object, Options, Version
+from pairun.engines.manifest.choices import ManifestOptions, Version
 from pairun.errors import Problems
 from pairun.job.model import Job
+from pairun.kube.owners import Object
 
 
 class Feature(NamedTuple):
@@ -28,7 +29,7 @@ class Feature(NamedTuple):
 
 
 BASE = Feature("the authority of the API server in every namespace (kube-root-ca.crt)", (1, 20))
-JOBSET = Feature("JobSet with failurePolicy rules", (1, 27))
+_JOBSET = Feature("JobSet with failurePolicy rules", (1, 27))
 POD_FAILURE_POLICY = Feature("a Job's podFailurePolicy", (1, 26))
 IMAGE_VOLUME = Feature("volumes with an image (ImageVolume)", (1, 35), (1, 33))
 """Alpha in 1.31, beta with subPath in 1.33, enabled by default in 1.35:
@@ -62,7 +63,7 @@ def features_in(objects: Sequence[Object]) -> list[Feature]:
     features = {BASE}
     for each in objects:
         if each["kind"] == "JobSet":
-            features.add(JOBSET)
+            features.add(_JOBSET)
         for spec in _job_specs(each):
             features |= {f for field, f in _OF_A_JOB.items() if field in spec}
         for pod in _pod_specs(each):
@@ -95,7 +96,7 @@ def _pod_specs(each: Object) -> Iterator[dict[str, Any]]:
 
 
 def check_version(
-    job: Job, workload: Sequence[Object], options: Options, problems: Problems
+    job: Job, workload: Sequence[Object], options: ManifestOptions, problems: Problems
 ) -> None:
     """Report features that the cluster's Kubernetes version lacks."""
     if options.version is None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pairun.base.fields import Path
 from pairun.errors import Problem, Problems, did_you_mean, nearest
 from pairun.job.model import RUNTIME_PLUGIN, Prerequisite, fc_name
-from pairun.job.protocol import ROLE_KEYS, SCHEMA, home_of
+from pairun.job.protocol import JOB_SCHEMA, ROLE_KEYS, home_of
 from pairun.kube.ports import MAX_PORTS
 from pairun.playbook.document.checking import Format, violations
 from pairun.playbook.document.reading import Node, elements, entries
@@ -48,7 +48,7 @@ def check_schema(node: Node, problems: Problems, *, stored: bool = False) -> Non
         return problem._replace(hint=hint or problem.hint)
 
     form = Format("PR502", "PR503", "PR504", dotted=True, adjust=adjust)
-    problems.extend(violations(node, SCHEMA, form))
+    problems.extend(violations(node, JOB_SCHEMA, form))
 
 
 def _misplaced(document: Node) -> dict[Path, Problem]:

@@ -56,7 +56,7 @@ def _with_column(path: Path, node: Node, problem: Problem) -> Problem:
     return problem
 
 
-KEYWORDS = PLAYBOOK._replace(what="keyword", words=FOREIGN, adjust=_with_column)
+KEYWORD_FORMAT = PLAYBOOK._replace(what="keyword", words=FOREIGN, adjust=_with_column)
 """How playbooks, plugin specs and a job's layer report violations."""
 
 

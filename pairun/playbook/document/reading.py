@@ -28,15 +28,15 @@ from yaml.events import (
 
 from pairun.errors import PairunError, Place, Problem, Problems, Source
 from pairun.playbook.document.scalars import CORE, Dialect, Scalar, Timestamp, js_text
-from pairun.playbook.document.texts import MAX_BYTES, decode, load_bytes
+from pairun.playbook.document.texts import MAX_DOCUMENT_BYTES, decode, load_bytes
 from pairun.playbook.document.yamlmistakes import likely_mistake
 from pairun.secrets.shapes import plain_secrets, yaml_lines
 
 __all__ = [
-    "MAX_BYTES", "Node", "decode", "elements", "entries", "load_bytes", "node_of", "read_file", "read_text", "text", "whole",
+    "MAX_DOCUMENT_BYTES", "Node", "decode", "elements", "entries", "load_bytes", "node_of", "read_file", "read_text", "text", "whole",
 ]  # fmt: skip
 
-MAX_DEPTH = 64
+MAX_DOCUMENT_DEPTH = 64
 MAX_ALIASED_NODES = 10_000
 
 
@@ -272,8 +272,8 @@ class _Reader:
         return Place(self._source, mark.line + 1, mark.column + 1)
 
     def _check_depth(self, depth: int, event: Event) -> None:
-        if depth > MAX_DEPTH:
-            message = f"{self._source.file} is nested more than {MAX_DEPTH} levels deep"
+        if depth > MAX_DOCUMENT_DEPTH:
+            message = f"{self._source.file} is nested more than {MAX_DOCUMENT_DEPTH} levels deep"
             raise PairunError.of("PR104", message, self._place(event))
 
     def _anchor(self, event: NodeEvent, node: Node) -> None:

@@ -24,7 +24,7 @@ class Timestamp(str):
 
 _CORE_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _CORE_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-WORDS: Mapping[str, Scalar] = {
+PLAIN_WORDS: Mapping[str, Scalar] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
@@ -36,8 +36,8 @@ WORDS: Mapping[str, Scalar] = {
 
 def resolve_core(text: str) -> Scalar:
     """Resolve a plain scalar by YAML 1.2's core schema (YAML 1.2.2, section 10.3.2)."""
-    if text in WORDS:
-        return WORDS[text]
+    if text in PLAIN_WORDS:
+        return PLAIN_WORDS[text]
     if text[0] not in "0123456789+-.":
         return text
     if _CORE_INT.fullmatch(text):

@@ -6,10 +6,10 @@ import os
 
 from pairun.errors import PairunError, Place, Source
 
-MAX_BYTES = 4 * 1024 * 1024
+MAX_DOCUMENT_BYTES = 4 * 1024 * 1024
 
 
-def load_bytes(path: str, limit: int = MAX_BYTES) -> bytes:
+def load_bytes(path: str, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
     """The bytes of a file (``-``: standard input), up to a limit.
 
     Args:
@@ -38,8 +38,8 @@ def decode(data: bytes, file: str, layer: str) -> Source:
     Raises:
         PairunError: the text is too large, or not UTF-8.
     """
-    source = Source(file, layer, data[:MAX_BYTES].decode("utf-8", "replace"))
-    if len(data) > MAX_BYTES:
+    source = Source(file, layer, data[:MAX_DOCUMENT_BYTES].decode("utf-8", "replace"))
+    if len(data) > MAX_DOCUMENT_BYTES:
         raise PairunError.of("PR103", f"{file} is larger than 4 MiB", Place(source, 1, 1))
     try:
         return Source(file, layer, data.decode("utf-8-sig"))

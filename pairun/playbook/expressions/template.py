@@ -25,7 +25,7 @@ from pairun.module import Secret
 from pairun.plan import Late
 from pairun.playbook.expressions.views import (
     GLOBALS,
-    MAX_TEXT,
+    MAX_EXPRESSION_TEXT,
     NotKnown,
     Partial,
     Prepared,
@@ -186,7 +186,7 @@ def inside(place: Place | None, text: str, needle: str = "{{") -> Place | None:
 
 
 def _check_length(text: str, place: Place | None) -> None:
-    if len(text) > MAX_TEXT:
+    if len(text) > MAX_EXPRESSION_TEXT:
         raise PairunError.of("PR304", "the text is too long for expressions", place)
 
 

@@ -12,7 +12,7 @@ from pairun.base.cpulimit import CpuBudget
 from pairun.module import Secret
 from pairun.plan import Late
 
-MAX_TEXT = 1_000_000
+MAX_EXPRESSION_TEXT = 1_000_000
 MAX_RANGE = 10_000
 MAX_WORK = 16_000_000
 GLOBALS = frozenset({"range"})
@@ -97,7 +97,7 @@ class TooMuch(Exception):
     """An expression exceeds its limits."""
 
 
-class Work:
+class _Work:
     """Counts the characters and elements that one evaluation creates.
 
     Attributes:
@@ -119,13 +119,13 @@ class Work:
     def spend(self, size: int) -> None:
         """Count a text or list of that length."""
         self.done += size
-        if size > MAX_TEXT:
+        if size > MAX_EXPRESSION_TEXT:
             raise TooMuch("a text or list that long")
         if self.done > MAX_WORK:
             raise TooMuch("more text than it may make")
 
 
-work = Work()
+work = _Work()
 
 
 def made(value: Any) -> Any:

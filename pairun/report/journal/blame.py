@@ -13,12 +13,12 @@ import attrs
 
 from pairun.report.journal.history import InstancePast, PhasePast, TaskPast
 
-COMMAND = "user_command"
+COMMAND_ID = "user_command"
 """The id under which the user's command is listed."""
 
 
 @attrs.frozen(kw_only=True)
-class Part:
+class BlamePart:
     """A part of a task's time: an attempt, a wait, or the rest.
 
     Attributes:
@@ -54,7 +54,7 @@ class Cost:
     share: float
     beside: str | None
     attempts: int
-    parts: Sequence[Part]
+    parts: Sequence[BlamePart]
 
 
 @attrs.frozen(kw_only=True)
@@ -119,10 +119,10 @@ def blame(phase: PhasePast) -> PhaseBlame:
     costs = [_cost(t, whole, beside.get(id(t))) for t in phase.tasks]
     ids = [t.id for t in path]
     if command is not None:
-        ids.insert(sum(not t.handler for t in path), COMMAND)
+        ids.insert(sum(not t.handler for t in path), COMMAND_ID)
         costs.append(
             Cost(
-                id=COMMAND, kind="command", seconds=command.seconds, measured=command.measured,
+                id=COMMAND_ID, kind="command", seconds=command.seconds, measured=command.measured,
                 share=_share(command.seconds, whole), beside=None, attempts=1, parts=(),
             )
         )  # fmt: skip
@@ -165,7 +165,7 @@ def _groups(tasks: Sequence[TaskPast]) -> list[list[TaskPast]]:
 
 def _cost(task: TaskPast, whole: float, beside: str | None) -> Cost:
     parts = [
-        Part(what=f"attempt {a.attempt}", seconds=a.seconds, outcome=a.outcome)
+        BlamePart(what=f"attempt {a.attempt}", seconds=a.seconds, outcome=a.outcome)
         for a in task.attempts
     ]
     left = max(0.0, task.seconds - sum(p.seconds for p in parts))
@@ -173,9 +173,9 @@ def _cost(task: TaskPast, whole: float, beside: str | None) -> Cost:
         # a stop may have cut a wait short
         taken = min(wait.seconds, left)
         left -= taken
-        parts.append(Part(what=f"wait after attempt {wait.after}", seconds=taken))
+        parts.append(BlamePart(what=f"wait after attempt {wait.after}", seconds=taken))
     if parts:
-        parts.append(Part(what="starting and ending them", seconds=left))
+        parts.append(BlamePart(what="starting and ending them", seconds=left))
     return Cost(
         id=task.id,
         kind="exit handler" if task.handler else "task",
@@ -199,7 +199,7 @@ def slowest(instances: Sequence[InstancePast]) -> list[Slowest]:
         for phase in instance.phases:
             each = [(t.id, t.seconds) for t in phase.tasks if t.attempts]
             if phase.command is not None:
-                each.append((COMMAND, phase.command.seconds))
+                each.append((COMMAND_ID, phase.command.seconds))
             for id_, seconds in each:
                 of_task = taken.setdefault((phase.name, id_), {})
                 of_task[instance.label] = max(seconds, of_task.get(instance.label, 0.0))

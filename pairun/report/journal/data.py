@@ -10,7 +10,7 @@ import attrs
 from pairun.report.journal.blame import blame, slowest
 from pairun.report.journal.history import InstancePast, PhasePast, alike
 
-SCHEMA = 1
+_SCHEMA = 1
 """Increases when a field is removed or changes its meaning, not when one is added."""
 
 
@@ -25,7 +25,7 @@ def report_data(
         with_blame: whether to add where the time went.
     """
     data: dict[str, Any] = {
-        "schema": SCHEMA,
+        "schema": _SCHEMA,
         "instances": [instance_data(i, with_blame=with_blame) for i in instances],
         "alike": [[i.label for i in group] for group in alike(instances)],
         "problems": list(problems),

@@ -18,12 +18,12 @@ from pairun.base.runfolders import MARKER, PREVIOUS, RUNS
 from pairun.errors import PairunError, Problem
 from pairun.report.journal.history import InstancePast
 from pairun.report.journal.historybuilding import phases_of
-from pairun.report.journal.records import Reading, describe, notes, read_entries
+from pairun.report.journal.records import JournalReading, describe, notes, read_entries
 from pairun.secrets.shapes import script_secrets
 from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class NamedFolder(Folder):
@@ -186,14 +186,14 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [(int(p), "") if n % 2 else (0, p) for n, p in enumerate(parts)]
 
 
-def read_all(path: str | None, read: Callable[[JournalFile], T]) -> tuple[list[T], list[Problem]]:
+def read_all(path: str | None, read: Callable[[JournalFile], _T]) -> tuple[list[_T], list[Problem]]:
     """Read the journals that a path names; returns the results, and problems with reading.
 
     Args:
         path: the path, as for `find`.
         read: reads one journal; its errors cost only this journal.
     """
-    results: list[T] = []
+    results: list[_T] = []
     problems: list[Problem] = []
     try:
         files = find(path)
@@ -207,7 +207,7 @@ def read_all(path: str | None, read: Callable[[JournalFile], T]) -> tuple[list[T
     return results, problems
 
 
-def read_records(file: JournalFile) -> Reading:
+def read_records(file: JournalFile) -> JournalReading:
     """Read the records of a journal.
 
     Raises:

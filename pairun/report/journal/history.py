@@ -14,7 +14,7 @@ import attrs
 from pairun.report.journal.records import describe
 from pairun.volume.journal import Record
 
-INTERRUPTED = "interrupted"
+INTERRUPTED_OUTCOME = "interrupted"
 """The outcome of a task or phase without an end, if later records show that it has stopped."""
 
 UNFINISHED = "unfinished"
@@ -137,7 +137,7 @@ class TaskPast:
     @property
     def failed(self) -> bool:
         """Whether it failed or has no end."""
-        return self.outcome in ("failed", INTERRUPTED, UNFINISHED)
+        return self.outcome in ("failed", INTERRUPTED_OUTCOME, UNFINISHED)
 
     def end_wait(self, at: float) -> None:
         """Shorten a wait that no attempt follows: a stop at ``at`` may have ended it early."""
@@ -184,7 +184,7 @@ class PhasePast:
         began: seconds since the epoch, by the clock of its machine, if known.
         began_s: seconds from the journal's first record to its beginning.
         pairun: the version of pairun, if known.
-        outcome: success, failure, signal, `INTERRUPTED` or `UNFINISHED`.
+        outcome: success, failure, signal, `INTERRUPTED_OUTCOME` or `UNFINISHED`.
         exit_code: the phase's exit code, if it has ended.
         message: the reason for the outcome.
         seconds: how long it took.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pairun.report.journal.history import (
-    INTERRUPTED,
+    INTERRUPTED_OUTCOME,
     UNFINISHED,
     AttemptPast,
     CommandPast,
@@ -14,11 +14,11 @@ from pairun.report.journal.history import (
     TaskPast,
     WaitPast,
 )
-from pairun.report.journal.records import Entry
+from pairun.report.journal.records import JournalEntry
 from pairun.volume.journal import Record
 
 
-def phases_of(entries: Sequence[Entry]) -> list[PhasePast]:
+def phases_of(entries: Sequence[JournalEntry]) -> list[PhasePast]:
     """Build the phases of a journal, in order."""
     builder = _Builder()
     for entry in entries:
@@ -47,11 +47,11 @@ class _Builder:
             "diagnosis": self._diagnosis, "settings": self._settings, "stop": self._stop,
         }  # fmt: skip
 
-    def take(self, entry: Entry) -> None:
+    def take(self, entry: JournalEntry) -> None:
         """Add a record."""
         if entry.type == "phase_begin":
             # a task without an end was interrupted, at an unknown time
-            self.close(INTERRUPTED)
+            self.close(INTERRUPTED_OUTCOME)
         self._at = entry.at
         self._position += 1
         self._take[entry.type](entry.data)
@@ -92,20 +92,20 @@ class _Builder:
 
     def _phase_end(self, data: Record) -> None:
         if self._open is not None and self._open.name not in ("", data["phase"]):
-            self.close(INTERRUPTED)
+            self.close(INTERRUPTED_OUTCOME)
         phase = self._open or self._begin(data["phase"])
         phase.name, phase.measured = data["phase"], True
         _fill(phase, data, "outcome", "exit_code", "message", "seconds")
-        self.close(INTERRUPTED)
+        self.close(INTERRUPTED_OUTCOME)
 
     def _handlers_begin(self, data: Record) -> None:
         # earlier tasks have ended; a killed process may not have recorded it
-        self._cut_off(INTERRUPTED)
+        self._cut_off(INTERRUPTED_OUTCOME)
         phase = self._phase()
         phase.handlers_for, phase.handlers_began_s = data["event"], self._at
 
     def _command_begin(self, _data: Record) -> None:
-        self._cut_off(INTERRUPTED)
+        self._cut_off(INTERRUPTED_OUTCOME)
         self._phase().command = CommandPast(began_s=self._at)
 
     def _command_end(self, data: Record) -> None:

@@ -40,7 +40,7 @@ class Family(NamedTuple):
 
 
 JOURNALS = Family("pairun_journals", "gauge", "Journals that were summed up, one for each Pod.")
-PHASES = Family(
+_PHASES = Family(
     "pairun_phase_duration_seconds", "histogram", "How long a phase took, from its first task to "
     "its end.", ("phase", "outcome"),
 )  # fmt: skip
@@ -60,7 +60,7 @@ WAITS = Family(
     "pairun_task_wait_seconds", "counter", "Seconds that tasks waited between attempts.",
     ("phase", "task"),
 )  # fmt: skip
-COMMANDS = Family(
+_COMMANDS = Family(
     "pairun_command_duration_seconds", "histogram", "How long the user's command ran.", ("outcome",)
 )
 FAILURES = Family(
@@ -68,10 +68,10 @@ FAILURES = Family(
     ("class", "fault"),
 )  # fmt: skip
 STOPS = Family("pairun_stops", "counter", "Stop signals that PID 1 received.", ("signal", "sender"))
-FAMILIES = (JOURNALS, PHASES, EXITS, TASKS, ATTEMPTS, WAITS, COMMANDS, FAILURES, STOPS)
+FAMILIES = (JOURNALS, _PHASES, EXITS, TASKS, ATTEMPTS, WAITS, _COMMANDS, FAILURES, STOPS)
 _FAMILIES_OF = {
-    "phase_end": (PHASES, EXITS), "task_end": (TASKS,), "attempt_end": (ATTEMPTS,),
-    "wait": (WAITS,), "command_end": (COMMANDS,), "diagnosis": (FAILURES,), "stop": (STOPS,),
+    "phase_end": (_PHASES, EXITS), "task_end": (TASKS,), "attempt_end": (ATTEMPTS,),
+    "wait": (WAITS,), "command_end": (_COMMANDS,), "diagnosis": (FAILURES,), "stop": (STOPS,),
 }  # fmt: skip
 """The families of each type of record."""
 

@@ -17,7 +17,7 @@ from pairun.base.fields import between, field_of
 from pairun.base.foreignjson import parse_json
 from pairun.base.sizes import format_size
 from pairun.errors import PairunError, Problem
-from pairun.volume.journal import SCHEMA, Record
+from pairun.volume.journal import JOURNAL_SCHEMA, Record
 
 READ_BYTES = 16 << 20
 """How many bytes to read, half from each end; a job of one day writes less than 1 MB."""
@@ -30,7 +30,7 @@ _HEAD = b'{"schema"'
 """The beginning of every record; an incomplete line with it was cut off."""
 
 
-class Entry(NamedTuple):
+class JournalEntry(NamedTuple):
     """A record.
 
     Attributes:
@@ -48,7 +48,7 @@ class Entry(NamedTuple):
 
 
 @attrs.define
-class Reading:
+class JournalReading:
     """The contents of a journal.
 
     Attributes:
@@ -61,7 +61,7 @@ class Reading:
         skipped_bytes: how many bytes in the middle were skipped, because the journal is too long.
     """
 
-    entries: list[Entry] = attrs.field(factory=list)
+    entries: list[JournalEntry] = attrs.field(factory=list)
     lines: int = 0
     torn: list[int] = attrs.field(factory=list)
     foreign: list[int] = attrs.field(factory=list)
@@ -106,7 +106,7 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
 """The known types of records, and the fields that each requires."""
 
 
-def read_entries(stream: IO[bytes], name: str) -> Reading:
+def read_entries(stream: IO[bytes], name: str) -> JournalReading:
     """Read a journal; if it exceeds `READ_BYTES`, only the first and the last half of that.
 
     Args:
@@ -117,7 +117,7 @@ def read_entries(stream: IO[bytes], name: str) -> Reading:
         PairunError: its schema is unknown, or it contains no record.
         OSError: the journal cannot be read.
     """
-    reading = Reading()
+    reading = JournalReading()
     last: float | None = None
     at = 0.0
     for number, line in _lines(stream, reading):
@@ -132,14 +132,14 @@ def read_entries(stream: IO[bytes], name: str) -> Reading:
                 reading.jumps.append((number, -step))
             at += max(0.0, step)
             last = time
-        reading.entries.append(Entry(data, at))
+        reading.entries.append(JournalEntry(data, at))
     if reading.foreign and not (reading.entries or reading.torn or reading.ignored):
         message = f"{name} is not a journal: none of its {reading.lines} lines is a record"
         raise PairunError(Problem("PR810", message, hint="a journal is named journal.jsonl"))
     return reading
 
 
-def _lines(stream: IO[bytes], reading: Reading) -> Iterator[tuple[int, bytes]]:
+def _lines(stream: IO[bytes], reading: JournalReading) -> Iterator[tuple[int, bytes]]:
     data = stream.read(READ_BYTES // 2)
     tail, skipped = _last_half(stream)
     if skipped:
@@ -168,7 +168,7 @@ def _last_half(stream: IO[bytes]) -> tuple[bytearray, int]:
     return tail, skipped
 
 
-def _record(line: bytes, number: int, name: str, reading: Reading) -> Record | None:
+def _record(line: bytes, number: int, name: str, reading: JournalReading) -> Record | None:
     try:
         data = parse_json(line, strict=True)
     except ValueError:
@@ -178,26 +178,26 @@ def _record(line: bytes, number: int, name: str, reading: Reading) -> Record | N
     if not isinstance(data, dict) or not isinstance(kind := data.get("type"), str):
         reading.foreign.append(number)
         return None
-    if type(schema := data.get("schema")) is int and schema != SCHEMA:
+    if type(schema := data.get("schema")) is int and schema != JOURNAL_SCHEMA:
         raise PairunError(
             Problem(
                 "PR810",
-                f"{name}, line {number}: schema {schema}; this version reads schema {SCHEMA}",
+                f"{name}, line {number}: schema {schema}; this version reads schema {JOURNAL_SCHEMA}",
                 hint="read it with the version of pairun that wrote it, or with a newer one",
             )
         )
-    if schema == SCHEMA and kind not in _REQUIRED:
+    if schema == JOURNAL_SCHEMA and kind not in _REQUIRED:
         reading.ignored[kind] += 1
         return None
     known = {k: field_of(data, k, _KINDS[k]) for k in data if k in _KINDS}
     fields = {k: v for k, v in known.items() if v is not None}
-    if schema != SCHEMA or not all(k in fields for k in _REQUIRED.get(kind, ())):
+    if schema != JOURNAL_SCHEMA or not all(k in fields for k in _REQUIRED.get(kind, ())):
         reading.foreign.append(number)
         return None
     return fields
 
 
-def notes(reading: Reading) -> list[str]:
+def notes(reading: JournalReading) -> list[str]:
     """Describe problems with reading a journal, in sentences for people."""
     sentences = []
     if not reading.lines:

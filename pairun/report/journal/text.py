@@ -26,7 +26,7 @@ from pairun.report.shown import fit, known_kind
 from pairun.report.tint import Printer
 from pairun.volume.journal import Record
 
-MOST_TASKS = 200
+_MOST_TASKS = 200
 """In a phase with more tasks, those that succeeded in the first attempt are only counted."""
 
 _MOST_LINES = 5
@@ -121,13 +121,13 @@ class JournalText(Printer):
 
     def _tasks(self, tasks: Sequence[TaskPast], widths: tuple[int, int, int]) -> None:
         shown = tasks
-        if len(tasks) > MOST_TASKS:
+        if len(tasks) > _MOST_TASKS:
             shown = [t for t in tasks if _is_notable(t)]
-        for task in shown[:MOST_TASKS]:
+        for task in shown[:_MOST_TASKS]:
             self._task(task, widths)
-        if len(tasks) > min(len(shown), MOST_TASKS):
+        if len(tasks) > min(len(shown), _MOST_TASKS):
             rest = Counter(t.outcome for t in tasks)
-            rest.subtract(Counter(t.outcome for t in shown[:MOST_TASKS]))
+            rest.subtract(Counter(t.outcome for t in shown[:_MOST_TASKS]))
             outcomes = ", ".join(f"{n} {describe(o)}" for o, n in rest.most_common() if n)
             self.line(f"    … and {rest.total()} more: {outcomes}", "dim")
 
@@ -214,7 +214,7 @@ def _widths(tasks: Iterable[TaskPast]) -> tuple[int, int, int]:
     return min(id_, 40), tried, time
 
 
-MOST_COSTS = 30
+_MOST_COSTS = 30
 """How many tasks of a phase to list; the others are summed up."""
 
 _MOST_PARTS = 4
@@ -240,11 +240,11 @@ def print_blame(text: JournalText, instances: Sequence[InstancePast]) -> None:
 
 def _phase(text: JournalText, blame: PhaseBlame) -> None:
     text.line(f"  {text.style(blame.title, 'bold')}: {duration(blame)}")
-    width = min(40, max((len(describe(c.id)) for c in blame.costs[:MOST_COSTS]), default=0))
+    width = min(40, max((len(describe(c.id)) for c in blame.costs[:_MOST_COSTS]), default=0))
     overhead = {f"pairun: {what}": seconds for what, seconds in blame.overhead.items()}
     width = max(width, *map(len, overhead))
-    rest = blame.costs[MOST_COSTS:]
-    for cost in blame.costs[:MOST_COSTS]:
+    rest = blame.costs[_MOST_COSTS:]
+    for cost in blame.costs[:_MOST_COSTS]:
         _cost(text, cost, width)
     if rest:
         time = shown_duration(sum(c.seconds for c in rest))
@@ -254,7 +254,7 @@ def _phase(text: JournalText, blame: PhaseBlame) -> None:
     dear = {c.id for c in blame.costs if c.share >= 0.01 and c.beside is None}
     path = [describe(id_) for id_ in blame.path if id_ in dear]
     if len(path) > 1:
-        text.wrapped(f"path: {' > '.join(path[:MOST_COSTS])}", "    ", "dim")
+        text.wrapped(f"path: {' > '.join(path[:_MOST_COSTS])}", "    ", "dim")
 
 
 def _cost(text: JournalText, cost: Cost, width: int) -> None:
@@ -287,7 +287,7 @@ def _row(
 
 
 def _slowest(text: JournalText, tasks: Sequence[Slowest]) -> None:
-    shown = tasks[:MOST_COSTS]
+    shown = tasks[:_MOST_COSTS]
     rows = [("task", "slowest", "took", "median", "of")]
     rows += [
         (

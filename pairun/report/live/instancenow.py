@@ -10,7 +10,7 @@ import attrs
 
 from pairun.base.escapes import visible
 from pairun.base.fields import Count, between, field_of
-from pairun.report.live.view import COMMAND, Activity
+from pairun.report.live.view import COMMAND_ACTIVITY, Activity
 from pairun.volume.journal import Record
 
 MOST_TASKS = 100
@@ -84,7 +84,7 @@ class InstanceNow:
         if self._tasks:
             return self._of_tasks(now)
         began = self._command_began
-        doing, since = (self._doing, self._since) if began is None else (COMMAND, began)
+        doing, since = (self._doing, self._since) if began is None else (COMMAND_ACTIVITY, began)
         detail = "stopping" if self.stopping else ""
         return Activity(
             label=self.label, phase=self.phase, doing=doing, detail=detail, elapsed_s=now - since

@@ -20,11 +20,11 @@ from rich.table import Table
 from rich.text import Text
 
 from pairun.base.durations import shown_duration
-from pairun.report.live.view import COMMAND, Activity, Standing, View, clean, outcome_of
+from pairun.report.live.view import COMMAND_ACTIVITY, Activity, Standing, View, clean, outcome_of
 from pairun.report.paper import Trimmed, paper
 from pairun.secrets.vault import Vault
 
-COLORS = (
+_COLORS = (
     "cyan", "magenta", "blue", "green", "yellow", "bright_cyan", "bright_magenta", "bright_blue",
     "bright_green", "bright_yellow",
 )  # fmt: skip
@@ -56,7 +56,7 @@ class TerminalView(View):
         super().__init__(stream, labels, vault)
         self.moves = moves
         self._console = paper(stream, color)
-        self._styles = {each: COLORS[n % len(COLORS)] for n, each in enumerate(labels)}
+        self._styles = {each: _COLORS[n % len(_COLORS)] for n, each in enumerate(labels)}
         self._merges = len(labels) > MANY
         self._width = max(map(len, labels), default=0) + len(" +00") * self._merges
         self._pending: list[tuple[str, str]] = []
@@ -86,7 +86,7 @@ class TerminalView(View):
         """Show the lines and the foot; does nothing if the terminal is gone."""
         self._standing = standing
         for each in standing.running:
-            self._styles.setdefault(each.label, COLORS[len(self._styles) % len(COLORS)])
+            self._styles.setdefault(each.label, _COLORS[len(self._styles) % len(_COLORS)])
         if self._suspend:
             self._stop_here()
         lines, self._pending = self._pending, []
@@ -265,7 +265,7 @@ def _rank(activity: Activity) -> int:
         return 0
     if activity.done is not None:
         return 1
-    return 3 if activity.doing == COMMAND else 2
+    return 3 if activity.doing == COMMAND_ACTIVITY else 2
 
 
 def _counted(quiet: Sequence[Activity]) -> str:

@@ -18,7 +18,7 @@ from pairun.report.tint import is_terminal
 from pairun.secrets.vault import Vault
 from pairun.volume.journal import CONDITION_IS_FALSE
 
-COMMAND = "command"
+COMMAND_ACTIVITY = "command"
 """The activity of an instance while the user's command runs."""
 
 

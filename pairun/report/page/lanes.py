@@ -8,20 +8,20 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pairun.report.journal.blame import COMMAND, blame
+from pairun.report.journal.blame import COMMAND_ID, blame
 from pairun.report.journal.data import instance_data
 from pairun.report.journal.history import InstancePast, alike
 from pairun.report.journal.records import describe
 from pairun.volume.journal import Record
 
-MAX_TEXT = 2000
+_MAX_TEXT = 2000
 """The limit for one text, in characters."""
 
 
 def clip(value: Any) -> str:
     """Return a text that is safe to show, with a limited length."""
     text = describe(value)
-    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
 
 
 WAITING = ("barrier", "ssh_barrier")
@@ -178,7 +178,7 @@ def bands(instances: Iterable[InstancePast], zero: float) -> list[dict[str, Any]
             made = [(t.id, t.began_s, t.seconds, t.outcome) for t in phase.tasks]
             if (command := phase.command) is not None:
                 ended = "ok" if command.exit_code == 0 else "failed"
-                made.append((COMMAND, command.began_s, command.seconds, ended))
+                made.append((COMMAND_ID, command.began_s, command.seconds, ended))
             for id_, began_s, seconds, outcome in made:
                 key = (role_of(instance.label), phase.name, id_)
                 spans.setdefault(key, []).append((shift_s + began_s, seconds))

@@ -17,7 +17,7 @@ from pairun.report.problems import problem_text
 from pairun.report.review_data import RoleView, role_views
 from pairun.report.review_text import roots_line
 from pairun.report.shown import is_late, shown_data, shown_setter
-from pairun.report.task_view import MARKS, TaskView, summary
+from pairun.report.task_view import KIND_MARKS, TaskView, summary
 from pairun.review.jobreview import JobReview
 from pairun.secrets.shapes import with_secrets
 from pairun.secrets.vault import Vault
@@ -25,7 +25,7 @@ from pairun.secrets.vault import Vault
 _CHANGES = ("writes", "runs", "unknown")
 """The kinds of tasks that change something, or may."""
 
-Line = tuple[str, int]
+_Line = tuple[str, int]
 """A line: its file, and its number from 1."""
 
 
@@ -45,7 +45,7 @@ def review_page(reviews: Sequence[JobReview], content: Content) -> str:
         jobs=[_Job(review, number) for number, review in enumerate(reviews)],
         names=names,
         roots=roots_line(content),
-        marks={kind: mark for kind, (mark, _) in MARKS.items()},
+        marks={kind: mark for kind, (mark, _) in KIND_MARKS.items()},
     )
 
 
@@ -172,15 +172,15 @@ def _leaves(
 # --- the lines from which a task was made --------------------------------------------------------
 
 
-def _by_line(problems: Iterable[Problem]) -> dict[Line, list[int]]:
-    at: dict[Line, list[int]] = {}
+def _by_line(problems: Iterable[Problem]) -> dict[_Line, list[int]]:
+    at: dict[_Line, list[int]] = {}
     for number, problem in enumerate(problems):
         if problem.place is not None:
             at.setdefault(_line(problem.place), []).append(number)
     return at
 
 
-def _lines_of(plan: RolePlan, task: TaskDraft) -> set[Line]:
+def _lines_of(plan: RolePlan, task: TaskDraft) -> set[_Line]:
     lines = {_line(task.used_at)} if task.used_at is not None else set()
     if task.origin != "plugin":
         lines |= _lines(task.node)
@@ -196,10 +196,10 @@ def _lines_of(plan: RolePlan, task: TaskDraft) -> set[Line]:
     return lines
 
 
-def _lines(node: Node) -> set[Line]:
+def _lines(node: Node) -> set[_Line]:
     lines = {_line(place) for place in (node.place, node.key) if place is not None}
     return lines.union(*map(_lines, (*(n for _, n in node.items()), *node.elements())))
 
 
-def _line(place: Place) -> Line:
+def _line(place: Place) -> _Line:
     return place.source.file, place.line

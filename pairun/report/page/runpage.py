@@ -29,7 +29,7 @@ from pairun.report.page.lanes import (
     tidy,
 )
 
-MOST_COSTS = 40
+_MOST_COSTS = 40
 """How many of a phase's tasks the page lists by duration."""
 
 
@@ -131,7 +131,7 @@ def model(instances: Sequence[InstancePast], problems: Sequence[str]) -> dict[st
             "phases": [_costs(p) for p in dearest.phases],
         },
         "slowest": [
-            tidy(attrs.asdict(s)) for s in slowest(begun)[:MOST_COSTS]
+            tidy(attrs.asdict(s)) for s in slowest(begun)[:_MOST_COSTS]
         ]
         if len(begun) > 1
         else [],
@@ -147,7 +147,7 @@ def _by_role(instances: Sequence[InstancePast], first: str | None) -> list[Insta
 
 def _costs(phase: PhasePast) -> dict[str, Any]:
     data = blame_data(phase)
-    costs = [cost for cost in data["costs"][:MOST_COSTS] if cost["seconds"] > 0]
+    costs = [cost for cost in data["costs"][:_MOST_COSTS] if cost["seconds"] > 0]
     shown: dict[str, Any] = tidy({**data, "costs": costs, "title": phase.title})
     return {**shown, "seconds": round(phase.seconds, 3)}
 

@@ -81,7 +81,7 @@ def test_summary(volume: Any, start: Any, name: str) -> None:
         "import pairun.runtime.children as c, pairun.runtime.ending as e, sys\n"
         f"c.own_command = lambda *a: [sys.executable, '-c', 'import os; os.kill(os.getpid(), "
         f"{int(signal.Signals['SIG' + name])})']\n"
-        "e.SUMMARY_S = 1.0"
+        "e._SUMMARY_S = 1.0"
     )
     running = start(TEST_PATCH=patch)
     assert running.end() == 5

@@ -123,7 +123,7 @@ def test_the_wait_for_pods_survives_a_silent_server(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While nothing comes back from the API server, the Pods may end all the same."""
-    monkeypatch.setattr(submitting, "POLL_S", 0.01)
+    monkeypatch.setattr(submitting, "_POLL_S", 0.01)
     store = Store()
     cluster, fake = serve(store)
     submit(cluster, "mnist", [{**BATCH[2], "metadata": {"name": "p", "labels": {}}}])

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from pairun.engines.manifest.choices import ENGINES, Engine, Object
+from pairun.engines.manifest.choices import ENGINES, Engine
 from pairun.engines.manifest.hived import SPEC
 from pairun.engines.manifest.objects import make_objects
 from pairun.errors import PairunError, Problems
+from pairun.kube.owners import Object
 from tests.engines.manifest.test_podvalues import pods_in
 from tests.engines.test_manifest import TEXT, job_of, options
 

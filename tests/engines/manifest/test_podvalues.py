@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from pairun.engines.manifest.choices import ENGINES, Engine, Object
+from pairun.engines.manifest.choices import ENGINES, Engine
 from pairun.engines.manifest.objects import make_objects
 from pairun.errors import PairunError, Place, Problems, Source
+from pairun.kube.owners import Object
 from pairun.playbook.document.checking import PLAYBOOK
 from pairun.playbook.document.reading import node_of
 from pairun.playbook.drafts import merged

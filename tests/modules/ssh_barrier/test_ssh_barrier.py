@@ -22,7 +22,7 @@ from pairun.errors import Problems, Source
 from pairun.host.context import HostContext
 from pairun.module import CheckModule, Failure, Skip, StateModule
 from pairun.openpai.exitspec import read_exit_spec
-from pairun.runtime.exitmatching import Evidence, match
+from pairun.runtime.exitmatching import ExitEvidence, match
 from pairun.volume.bundle import find_tools
 from tests.conftest import SHARED
 from tests.modules.conftest import place_tools
@@ -272,5 +272,5 @@ def test_the_exit_spec_knows_the_words(gang: Gang) -> None:
     gang.start_sshd(0)
     kind, message = told(gang.begin(0, timeout_min=0.005)[1])
     assert kind == "timeout"
-    found = match(spec, Evidence(10, b"", message.encode(), double_ecc=False))
+    found = match(spec, ExitEvidence(10, b"", message.encode(), double_ecc=False))
     assert found.code == 249

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from pairun.job.protocol import SCHEMA as PROTOCOL
+from pairun.job.protocol import JOB_SCHEMA
 from pairun.playbook.document.plainschema import fits
 from pairun.playbook.document.scalars import Timestamp
 from tests.effort import cases
@@ -80,7 +80,7 @@ def test_a_protocol_document_fits_where_it_is_valid(value: Any) -> None:
     """For the schema of job files there is no doubt left but about numbers with a fraction."""
     role = {"dockerImage": "image", "resourcePerInstance": value, "commands": ["true"]}
     job = {"protocolVersion": 2, "name": "job", "type": "job", "taskRoles": {"worker": role}}
-    assert fits(job, PROTOCOL) == Draft202012Validator(PROTOCOL).is_valid(job)
+    assert fits(job, JOB_SCHEMA) == Draft202012Validator(JOB_SCHEMA).is_valid(job)
 
 
 @pytest.mark.parametrize(

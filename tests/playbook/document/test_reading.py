@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from pairun.errors import PairunError, Source
 from pairun.job.jsyaml import JS
 from pairun.playbook.document.reading import (
-    MAX_BYTES,
-    MAX_DEPTH,
+    MAX_DOCUMENT_BYTES,
+    MAX_DOCUMENT_DEPTH,
     Node,
     decode,
     load_bytes,
@@ -160,14 +160,16 @@ def test_aliases_cannot_expand_without_bound() -> None:
 def test_depth_is_bounded(opening: str) -> None:
     """A document may nest to the limit and not beyond, however deep the text goes on."""
     closing = {"[": "]", "{a: ": "}"}[opening]
-    read(opening * MAX_DEPTH + "1" + closing * MAX_DEPTH)
-    assert problem_ids(opening * (MAX_DEPTH + 1) + "1" + closing * (MAX_DEPTH + 1)) == ["PR104"]
+    read(opening * MAX_DOCUMENT_DEPTH + "1" + closing * MAX_DOCUMENT_DEPTH)
+    assert problem_ids(
+        opening * (MAX_DOCUMENT_DEPTH + 1) + "1" + closing * (MAX_DOCUMENT_DEPTH + 1)
+    ) == ["PR104"]
     assert problem_ids(opening * 100_000) == ["PR104"]
 
 
 def test_depth_is_bounded_through_aliases() -> None:
     """An alias counts with the levels of what it stands for."""
-    half = MAX_DEPTH // 2
+    half = MAX_DOCUMENT_DEPTH // 2
     inner = "[" * half + "1" + "]" * half
     read(f"[&a {inner}, {'[' * (half - 1)}*a{']' * (half - 1)}]")
     assert problem_ids(f"[&a {inner}, {'[' * half}*a{']' * half}]") == ["PR104"]
@@ -176,7 +178,7 @@ def test_depth_is_bounded_through_aliases() -> None:
 def test_size_is_bounded() -> None:
     """A text over the limit is refused without being parsed."""
     with pytest.raises(PairunError) as e:
-        decode(b"a" * (MAX_BYTES + 1), "big.yaml", "job")
+        decode(b"a" * (MAX_DOCUMENT_BYTES + 1), "big.yaml", "job")
     assert e.value.problems[0].id == "PR103"
 
 
