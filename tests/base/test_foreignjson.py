@@ -22,7 +22,6 @@ OWN = {
     "pairun/base/foreignjson.py": "the reader",
     "pairun/cli/summary.py": "PID 1 wrote it to an inherited descriptor",
     "pairun/cli/tasks.py": "PID 1 wrote it to an inherited descriptor",
-    "pairun/init/eventsender.py": "the process that started this one wrote it to a pipe",
     "pairun/playbook/podkeys.py": "a value of this process",
     "pairun/playbook/podschema.py": "a file of the package",
     "pairun/report/page/runpage.py": "a value of this process",
