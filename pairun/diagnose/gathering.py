@@ -23,11 +23,10 @@ from pairun.diagnose.history import Attempt, RetryAdvice, retry_advice, with_ret
 from pairun.diagnose.incident import Incident, join
 from pairun.diagnose.layouts import split
 from pairun.diagnose.lines import Log
-from pairun.diagnose.logfiles import LogFile
+from pairun.diagnose.logfiles import ArchiveError, LogFile, Reading, read_file
 from pairun.diagnose.podfindings import with_objects
 from pairun.diagnose.podjournal import PodJournal, journal_of
 from pairun.diagnose.progress import Progress, progress_in
-from pairun.diagnose.reading import ArchiveError, Reading, read_file
 from pairun.diagnose.stalls import is_dump, read_dump
 from pairun.diagnose.table import SearchLimit, Table
 from pairun.diagnose.undecided import what_is_no_text

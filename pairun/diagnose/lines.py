@@ -28,20 +28,16 @@ _OWN = re.compile(
 )
 """pairun's own messages in the container's log and in ``runtime.log``; not the tasks' output."""
 
-
-_COMMAND_STARTS = re.compile(
-    rb"^(?:\[pairun\]|\[[^]\n]{20,40}\] \[openpai-runtime\]) starting the command: ", re.MULTILINE
-)
 _OF_TASK = re.compile(
     rb"^(?:\[[^]\n]{20,40}\] \[openpai-runtime\] )?  [a-z][a-z0-9_]{0,60} \| .*$", re.MULTILINE
 )
 """The output of a task; before the start of the job's command that task has succeeded."""
 
-_STARTING = b"[pairun] starting the command: "
-"""PID 1's message when it starts the job's command."""
-
-_COMMAND_ENDED = re.compile(rb"\[pairun\] the command ended with (\d{1,3})\b")
-"""PID 1's message when the job's command has ended."""
+_COMMAND_STARTS = re.compile(
+    rb"^(?:\[pairun\]|\[[^]\n]{20,40}\] \[openpai-runtime\]) starting the command: ", re.MULTILINE
+)
+_COMMAND_ENDED = re.compile(rb"^\[pairun\] the command ended with (\d{1,3})\b", re.MULTILINE)
+"""PID 1's messages when it starts the job's command, and when that has ended."""
 
 
 class Line(NamedTuple):
@@ -148,7 +144,7 @@ def parse(at: int, raw: bytes) -> Line:
 class Log:
     """The lines of a file, or of pieces of it.
 
-    pairun's own lines count as empty: they report a failure, and are no evidence of its cause.
+    pairun's own lines count as blank: they report a failure, and are no evidence of its cause.
 
     Args:
         data: the bytes.
@@ -236,7 +232,7 @@ def _last_drawn(raw: bytes) -> bytes:
 
 
 def _without_own(data: bytes) -> tuple[bytes, list[int], int | None]:
-    """The log with empty lines in place of pairun's own; line numbers stay the same.
+    """The log with blanks in place of pairun's own lines.
 
     Once the job's command has started, the output of the tasks before it is also pairun's own.
 
@@ -246,34 +242,21 @@ def _without_own(data: bytes) -> tuple[bytes, list[int], int | None]:
     """
     if b"[pairun] " not in data and b"[openpai-runtime] " not in data:
         return data, [], None  # a large log is not copied
-    if began := [match.start() for match in _COMMAND_STARTS.finditer(data)]:
-        data = _OF_TASK.sub(b"", data[: began[-1]]) + data[began[-1] :]
-    starts: list[int] = []
-    removed = 0
-    code: int | None = None
+    starts = [match.start() for match in _COMMAND_STARTS.finditer(data)]
+    last = starts[-1] if starts else 0
+    ended = _COMMAND_ENDED.search(data, last)
+    data = _OF_TASK.sub(_blank, data[:last]) + data[last:]
+    return _OWN.sub(_blank, data), starts, int(ended[1]) if ended else None
 
-    def emptied(match: re.Match[bytes]) -> bytes:
-        nonlocal removed, code
-        if match[0].startswith(_STARTING):
-            starts.append(match.start() - removed)
-            code = None
-        elif ended := _COMMAND_ENDED.match(match[0]):
-            code = int(ended[1])
-        removed += len(match[0])
-        return b""
 
-    without = _OWN.sub(emptied, data)
-    return without, starts, code
+def _blank(match: re.Match[bytes]) -> bytes:
+    return b" " * len(match[0])
 
 
 def _utf8(data: bytes) -> bytes:
     """The log in UTF-8; some Windows tools write UTF-16."""
     head = data[:4000]
-    zeros = head.count(b"\0") * 4 >= len(head) > 0
-    for mark, encoding in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
-        if zeros and head.startswith(mark):
-            return data[2:].decode(encoding, "replace").encode()
-    if zeros:
-        return data.replace(b"\0", b"")
-    # a large log in UTF-8 is not copied
-    return data.removeprefix(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else data
+    if head.count(b"\0") * 4 >= len(head) > 0:
+        is_marked = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        return data.decode("utf-16", "replace").encode() if is_marked else data.replace(b"\0", b"")
+    return data.removeprefix(codecs.BOM_UTF8)

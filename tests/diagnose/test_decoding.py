@@ -129,3 +129,55 @@ def test_entries_of_several_writers_are_split(
     assert incident.first is not None
     assert incident.first.rank == 1
     assert incident.diagnosis.details["exception"] == "KeyError"
+
+
+LOST = (
+    "2026-03-01 12:04:16,871 INFO step 120 loss 0.70\n"
+    "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:41\n"
+)
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["==> logs/worker-{}.log <==\n", "----------------\ngpu-{}\n----------------\n"],
+    ids=["tail", "dshbak"],
+)
+def test_the_first_rank_is_that_of_its_section(tmp_path: Path, table: Table, header: str) -> None:
+    """The evidence has the line number of the file."""
+    texts = [header.format(n) + (KEY_ERROR if n == 1 else LOST) for n in range(3)]
+    incident = incident_of(write(tmp_path, {"all.txt": "".join(texts)}), table)
+    assert incident.first is not None
+    assert incident.first.rank == 1
+    expected = "".join(texts)[: "".join(texts).index("KeyError")].count("\n") + 1
+    assert incident.diagnosis.evidence[0].line == expected
+
+
+def test_a_ruled_line_alone_is_no_header() -> None:
+    """Programs underline their headings."""
+    log = Log(b"----------\nsummary\n----------\nloss 0.7\n", "log")
+    assert decoded(log) is log
+
+
+TRACE = "".join(f"{line}\n" for line in KEY_ERROR.splitlines()[1:])
+FORMS = {
+    "headers of tail": f"==> w-0.log <==\nstep 1\nstep 2\n\n==> w-1.log <==\nstep 1\n{TRACE}",
+    "JSON": "".join(
+        json.dumps(
+            {"ts": "2026-03-01T12:04:16Z", "level": "error", "pod": f"w-{k % 2}", "msg": text}
+        )
+        + "\n"
+        for k, text in enumerate(["step 1", "step 1", "step 2", TRACE, "step 3", "step 3"])
+    ),
+}
+
+
+@pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
+def test_evidence_is_a_part_of_the_line_that_it_names(
+    tmp_path: Path, table: Table, text: str
+) -> None:
+    """What rewriting adds, such as the name of a Pod, is not shown."""
+    incident = incident_of(write(tmp_path, {"all.log": text}), table)
+    shown = incident.diagnosis.evidence[0]
+    assert incident.diagnosis.klass == "user_code_error"
+    assert shown.text in text.splitlines()[shown.line - 1]
+    assert shown.text == "KeyError: 'label'"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pairun.diagnose.reading import ArchiveError, Reading, read_file, read_stream
+from pairun.diagnose.logfiles import ArchiveError, Reading, read_file, read_stream
 
 TEXT = b"".join(b"step %d loss 0.5\n" % n for n in range(3000)) + b"KeyError: 'label'\n"
 

@@ -28,7 +28,7 @@ atexit.register(write)
 sys.exit(main(["runtime"]))
 """
 ROOMS = {"runtime", "base", "secrets", "errors", "diagnose", "volume", "cli"}
-OF_JOBS = {"gathering", "incident", "writerlog", "reading", "writers", "podfindings"}
+OF_JOBS = {"gathering", "incident", "writerlog", "logfiles", "writers", "podfindings"}
 """Files of the diagnosis that read the logs of a whole job."""
 
 FOREIGN = {
