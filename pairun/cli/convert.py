@@ -39,25 +39,17 @@ def run(args: argparse.Namespace) -> int:
         if job is not None:
             if len(args.files) > 1:
                 print(f"---\n# {path}")
-            sys.stdout.write(_text(job, problems, args.vault))
+            comments = "".join(f"# {line}\n" for line in _comments(job, problems, args.vault))
+            sys.stdout.write(comments + job.text + "\n" * (not job.text.endswith("\n")))
             sys.stdout.flush()
-            _say_unchanged(path, job)
+            source = job.node.place.source
+            if source.file == path and job.text == source.text:
+                say(f"{path} is a job of protocol v2 already: unchanged")
         else:
             code = 1
         # The user knows that pairun converts the file.
         print_problems((p for p in problems if p.id != "PR738"), args.vault)
     return code
-
-
-def _say_unchanged(path: str, job: Job) -> None:
-    source = job.node.place.source
-    if source.file == path and job.text == source.text:
-        say(f"{path} is a job of protocol v2 already: unchanged")
-
-
-def _text(job: Job, problems: Problems, vault: Vault) -> str:
-    comments = "".join(f"# {line}\n" for line in _comments(job, problems, vault))
-    return comments + job.text + ("" if job.text.endswith("\n") else "\n")
 
 
 def _comments(job: Job, problems: Problems, vault: Vault) -> Iterator[str]:

@@ -19,6 +19,7 @@ from pairun.inject.imagecommand import Registries
 from pairun.inject.injecting import inject, uninject
 from pairun.inject.options import DEFAULT_RESOURCES, InjectOptions
 from pairun.inject.resourcelist import KIND, is_resource_list, options_of
+from pairun.inject.tree import Tree
 from pairun.inject.treereading import read_tree
 from pairun.kube.labels import LABEL_KEY, OBJECT_NAME
 from pairun.playbook.document.reading import read_file
@@ -94,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     sources = [decode(data, path, "manifest") for path, data in read]
     problems = Problems()
     if KIND in sources[0].text and is_resource_list(tree := read_tree(sources[0])):
-        args = _configured(args, options_of(tree, _option_names()))
+        args = _configured(args, tree)
     summary: list[str] = []
     if args.remove:
         texts = [uninject(source, problems) for source in sources]
@@ -106,25 +107,20 @@ def run(args: argparse.Namespace) -> int:
         return 1
     for line in summary:
         print(visible(args.vault.text(line)), file=sys.stderr)
+    *first, last = texts
+    text = "---\n".join([*(t + "\n" * (not t.endswith("\n")) for t in first), last])
     # Keep the mark that reading removed: only pairun's additions may differ.
-    sys.stdout.write((_MARK if read[0][1].startswith(_MARK.encode()) else "") + _joined(texts))
+    sys.stdout.write((_MARK if read[0][1].startswith(_MARK.encode()) else "") + text)
     return 0
 
 
-def _option_names() -> list[str]:
-    """The long options, without their dashes."""
-    parser = argparse.ArgumentParser(add_help=False)
-    add_arguments(parser)
-    strings = [s for action in parser._actions for s in action.option_strings]
-    return [s.removeprefix("--") for s in strings if s.startswith("--")]
-
-
-def _configured(args: argparse.Namespace, options: list[str]) -> argparse.Namespace:
+def _configured(args: argparse.Namespace, tree: Tree) -> argparse.Namespace:
     """The arguments of a KRM function: its configuration overrides the command's own."""
     parser = argparse.ArgumentParser(prog="functionConfig", add_help=False)
     add_arguments(parser)
     parser.set_defaults(**vars(args))
-    configured = parser.parse_args([*options, "--", args.file])
+    long = [s[2:] for a in parser._actions for s in a.option_strings if s.startswith("--")]
+    configured = parser.parse_args([*options_of(tree, long), "--", args.file])
     # Builds of manifests must be reproducible, and a new key is not.
     if configured.barrier and not any(each.startswith(SECRET) for each in configured.use):
         configured.use.append(f"{SECRET}/{_NOTHING}")
@@ -145,14 +141,6 @@ def _read(path: str) -> list[tuple[str, bytes]]:
         hint = f"manifests end with {', '.join(_ENDINGS)}"
         raise PairunError(Problem("PR108", f"{path} has no manifest", hint=hint))
     return [(p, load_bytes(p)) for p in paths]
-
-
-def _joined(texts: list[str]) -> str:
-    """Join several manifests into one stream of documents."""
-    out = texts[0]
-    for text in texts[1:]:
-        out += ("" if out.endswith("\n") else "\n") + "---\n" + text
-    return out
 
 
 def _options(args: argparse.Namespace, problems: Problems) -> InjectOptions:

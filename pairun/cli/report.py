@@ -91,7 +91,10 @@ def _cluster(args: argparse.Namespace) -> Cluster | None:
     is_selected = any((args.kubeconfig, args.context, args.namespace))
     if is_selected and args.path is None:
         raise PairunError(Problem("PR801", "name the job in the cluster"))
-    if args.path is None or not (is_selected or _may_be_job(args.path)):
+    if args.path is None:
+        return None
+    may_be_job = re.fullmatch(OBJECT_NAME, args.path) and not os.path.lexists(args.path)
+    if not (is_selected or may_be_job):
         return None
     try:
         return cluster_of(args)
@@ -105,10 +108,6 @@ def _without_journals(name: str) -> Problem:
     message = f"no log of job '{name}' contains a journal"
     hint = f"it does with {LOG_JOURNAL_VARIABLE}=true in both containers, as `pairun submit` makes them"
     return Problem("PR810", message, hint=hint)
-
-
-def _may_be_job(path: str) -> bool:
-    return re.fullmatch(OBJECT_NAME, path) is not None and not os.path.lexists(path)
 
 
 def _print(instances: Sequence[InstancePast], *, blame: bool) -> None:

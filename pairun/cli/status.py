@@ -12,7 +12,6 @@ from pairun.cli.options import add_access, add_color, cluster_of, print_json
 from pairun.engines.kubernetes.jobstate import JobState
 from pairun.engines.kubernetes.watching import read_job
 from pairun.errors import PairunError, Problem
-from pairun.kube.podstates import PodState
 
 _SCHEMA = 1
 COLUMNS = ("INSTANCE", "POD", "NODE", "PHASE", "RESTARTS", "REASON")
@@ -69,7 +68,11 @@ def _print(state: JobState, args: argparse.Namespace) -> None:
     for line in lines:
         console.print(args.vault.text(line), soft_wrap=not console.is_terminal)
     if state.instances:
-        print_table(console, COLUMNS, map(_row, state.instances))
+        rows = (
+            (i.label, i.pod, i.node or "-", i.phase, str(i.restarts), i.reason)
+            for i in state.instances
+        )
+        print_table(console, COLUMNS, rows)
 
 
 def _pods(state: JobState) -> str:
@@ -85,7 +88,3 @@ def _held_up(state: JobState) -> str:
         return ""
     held = (f"{i.label} is {i.phase}: {i.reason}" for i in state.instances if i.reason)
     return next(held, "")
-
-
-def _row(i: PodState) -> tuple[str, ...]:
-    return (i.label, i.pod, i.node or "-", i.phase, str(i.restarts), i.reason)

@@ -21,7 +21,7 @@ from pairun.contract.loading import plan_loader
 from pairun.executor.output import pump_in_background
 from pairun.executor.phase import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
 from pairun.executor.shared import Shared
-from pairun.plan import USER_COMMAND, Late, Peers, Plan, Task
+from pairun.plan import USER_COMMAND, Late, Peers, Plan
 from pairun.report.console import Console
 from pairun.secrets.vault import Vault
 from pairun.volume.door import Door
@@ -67,7 +67,7 @@ def run_part(
     env = dict(os.environ)
     door = Door(pai_dir)
     journal = Journal(door, journal_file(pai_dir, env), vault.record, console.say)
-    steps = tuple(s for s in plan.steps if not _is_command(s))
+    steps = tuple(s for s in plan.steps if getattr(s, "module", None) != USER_COMMAND)
 
     def emit(event: dict[str, Any]) -> None:
         if part == "tasks" and event["type"] == "attempt_begin":
@@ -141,10 +141,6 @@ def resolve_late(late: Late, results: Mapping[str, Any], env: Mapping[str, str])
     from pairun.playbook.expressions.template import resolve
 
     return resolve(late, {"results": results, "env": env})
-
-
-def _is_command(step: object) -> bool:
-    return isinstance(step, Task) and step.module == USER_COMMAND
 
 
 def _answer_of(executor: Executor, outcome: PhaseOutcome) -> dict[str, Any]:

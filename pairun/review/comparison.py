@@ -403,18 +403,15 @@ def changes(old: PlanValues, new: PlanValues) -> Iterator[Change]:
             value = before or after
             is_gone = path[2:] != (TASK,) and (*path[:2], TASK) in old.keys() - new.keys()
             in_use = path[0] in ("module", "plugin")  # Its task is a change already.
-            if (is_gone and after is None) or in_use or value is None or _says_nothing(value):
+            # A default, or an empty value.
+            is_nothing = value is None or value.setter == DEFAULT or value.value in (None, {})
+            if (is_gone and after is None) or in_use or is_nothing:
                 continue
         yield Change(".".join(path), before, after)
 
 
 def _common(order: Value, other: Value) -> Value:
     return Value([id_ for id_ in order.value if id_ in other.value], order.setter)
-
-
-def _says_nothing(value: Value) -> bool:
-    """Whether a value that only one side has is a default or empty."""
-    return value.setter == DEFAULT or value.value in (None, {})
 
 
 def _variables(path: _Path, old: Value, new: Value) -> Iterator[Change]:

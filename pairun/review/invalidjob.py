@@ -5,7 +5,7 @@ So one run shows all problems; the user need not fix the job first to see those 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pairun.base.cpulimit import CpuBudget
 from pairun.errors import PairunError, Place, Problems
@@ -78,7 +78,8 @@ def _certain_places(uses: Sequence[PluginUse], overrides: Node | None) -> set[Pl
     places = set(places_of(overrides)) if overrides is not None else set()
     for use in uses:
         places.add(use.place)
-        if not any("<%" in text for text in texts(use.parameters)):
+        values = (leaf.value for leaf in leaves(use.parameters))
+        if not any(isinstance(value, str) and "<%" in value for value in values):
             places |= set(places_of(use.parameters))
     return places
 
@@ -138,8 +139,3 @@ def plugin_uses(document: Node) -> list[PluginUse]:
 
 def _without(node: Node, *keys: str) -> Node:
     return Node({k: v for k, v in node.items() if k not in keys}, node.place, node.key)
-
-
-def texts(node: Node) -> Iterator[str]:
-    """The texts of a tree."""
-    yield from (leaf.value for leaf in leaves(node) if isinstance(leaf.value, str))

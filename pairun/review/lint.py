@@ -27,7 +27,7 @@ from pairun.playbook.rootfiles import (
     not_a_root,
     root_around,
 )
-from pairun.playbook.rules import Rules, check_rules, read_rules
+from pairun.playbook.rules import check_rules, read_rules
 from pairun.playbook.specs import PHASES
 from pairun.review.jobreview import NO_SETTINGS, JobReview, read_settings, review_data, review_pod
 from pairun.review.lintpaths import files_in
@@ -141,7 +141,9 @@ class _Linter:
         Returns:
             The detected kind of the file, and its problems.
         """
-        if (module := module_at(path)) is not None and _is_module(path, module):
+        module = module_at(path)
+        # A package of Python outside a content root may be another project's.
+        if module is not None and (path.endswith(".py") or is_ours(module, ".py")):
             return "module", lint_module(module)
         data, known = b"", named
         try:
@@ -235,11 +237,6 @@ def _unread(path: str, content: Content) -> Iterator[Problem]:
             names = PLAYBOOK_FILES if is_playbook else (os.path.splitext(name)[0],)
             hint = did_you_mean(name, [f"{each}.yaml" for each in names])
             yield Problem("PR912", f"pairun does not read {path}", None, hint, "warning")
-
-
-def _is_module(path: str, module: str) -> bool:
-    """Whether a path belongs to a module, and not to another Python package."""
-    return path.endswith(".py") or is_ours(module, ".py")
 
 
 def _lint_exit_spec(source: Source) -> Problems:
@@ -353,17 +350,12 @@ def check_lost(document: Node, content: Content, problems: Problems) -> None:
         for text in sample.positive:
             verdict = diagnose([Log(text.encode())], table)
             if verdict.rule not in ("", name) and verdict.klass != sample.data["class"]:
+                weight = min(table.rules[verdict.rule].weight + 1, 98)
                 problems.warning(
                     "PR799",
                     f"the rule '{verdict.rule}' ({verdict.klass}) decides a sample of '{name}': "
                     f"{text}",
                     node.place,
-                    f"give it `weight: {_winning(rules, verdict.rule)}`, or disable "
-                    f"'{verdict.rule}'",
+                    f"give it `weight: {weight}`, or disable '{verdict.rule}'",
                 )
                 break
-
-
-def _winning(rules: Rules, rule: str) -> int:
-    """A weight that beats a rule."""
-    return min(rules.table().rules[rule].weight + 1, 98)

@@ -95,29 +95,19 @@ def _queue_words(cluster: Cluster, job: JobObjects) -> str:
     if (name := (meta.get("labels") or {}).get(KUEUE_QUEUE)) is None:
         return ""
     found = None
-    try:
-        for version in _KUEUE:
-            with _ignored(404):
-                path = cluster.path(version, "workloads")
-                found = list(cluster.objects(path, f"{_JOB_UID}={meta.get('uid')}"))
-                break
-    except ClusterRefusal as e:
-        return f"waiting in queue {name}; cannot read the reason: {e}"
+    for version in _KUEUE:
+        try:
+            path = cluster.path(version, "workloads")
+            found = list(cluster.objects(path, f"{_JOB_UID}={meta.get('uid')}"))
+            break
+        except ClusterRefusal as e:
+            if e.status != 404:
+                return f"waiting in queue {name}; cannot read the reason: {e}"
     if found is None:
         return f"waiting in queue {name}: the cluster has no Kueue that would start the job"
     if not found:
         return f"waiting for quota in queue {name}: Kueue has no Workload of this job"
     return queue_words(str(name), found[0])
-
-
-@contextlib.contextmanager
-def _ignored(status: int) -> Iterator[None]:
-    """Ignore one status of the API server."""
-    try:
-        yield
-    except ClusterRefusal as e:
-        if e.status != status:
-            raise
 
 
 MAX_PODS = 4

@@ -168,7 +168,7 @@ class LocalRun:
                 self._selector.register(signals.fd, selectors.EVENT_READ)
                 for instance in self.instances:
                     self._start(instance, "init")
-                while self._going():
+                while any(i.code is None for i in self.instances):
                     self._turn(signals)
             if (decided := self._decision) is not None:
                 self._workdir.record(succeeded=decided.succeeded, because=decided.because)
@@ -259,9 +259,6 @@ class LocalRun:
         return {"init": {**shared, **init, **engine}, "runtime": {**shared, **app}}
 
     # --- the loop ---
-
-    def _going(self) -> bool:
-        return any(i.code is None for i in self.instances)
 
     def _turn(self, signals: Signals) -> None:
         for key, _ in self._selector.select(self._next_timer()):

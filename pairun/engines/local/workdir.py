@@ -226,17 +226,14 @@ def end_survivors(folder: str) -> None:
     """
     mark = f"\0PAIRUN_PAI_DIR={folder}/".encode()
     until = time.monotonic() + SURVIVORS_S
-    while (survivors := [pid for pid in _pids() if mark in _environment(pid)]) and (
-        time.monotonic() < until
-    ):
+    while time.monotonic() < until:
+        pids = {int(n) for n in os.listdir("/proc") if n.isdigit()} - {os.getpid()}
+        if not (survivors := [pid for pid in pids if mark in _environment(pid)]):
+            return
         for pid in survivors:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)
-
-
-def _pids() -> list[int]:
-    return [int(n) for n in os.listdir("/proc") if n.isdigit() and int(n) != os.getpid()]
 
 
 def _environment(pid: int) -> bytes:

@@ -222,7 +222,7 @@ class PhasePast:
         return f"{describe(self.name) or 'unnamed'} phase{again}"
 
 
-_WORST_FIRST = ("failed", "stopped", UNFINISHED, "no journal", "succeeded")
+WORST_FIRST = ("failed", "stopped", UNFINISHED, "no journal", "succeeded")
 
 
 @attrs.frozen(kw_only=True)
@@ -319,4 +319,4 @@ def alike(instances: Sequence[InstancePast]) -> list[list[InstancePast]]:
         groups.setdefault(instance.result_key(), []).append(instance)
     for group in groups.values():
         group.sort(key=lambda i: -i.seconds)
-    return sorted(groups.values(), key=lambda g: _WORST_FIRST.index(g[0].outcome))
+    return sorted(groups.values(), key=lambda g: WORST_FIRST.index(g[0].outcome))

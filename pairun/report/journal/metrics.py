@@ -146,12 +146,9 @@ def _samples(family: Family, labels: Mapping[str, str], values: list[float]) -> 
 
 
 def _braces(labels: Mapping[str, str]) -> str:
-    escaped = (f'{name}="{_escaped(value)}"' for name, value in labels.items())
+    escapes = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+    escaped = (f'{name}="{value.translate(escapes)}"' for name, value in labels.items())
     return f"{{{','.join(escaped)}}}" if labels else ""
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 def _number(value: float) -> str:

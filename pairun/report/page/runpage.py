@@ -13,7 +13,7 @@ import attrs
 from pairun.report.journal.blame import slowest
 from pairun.report.journal.data import blame_data
 from pairun.report.journal.finding import natural
-from pairun.report.journal.history import InstancePast, PhasePast
+from pairun.report.journal.history import WORST_FIRST, InstancePast, PhasePast
 from pairun.report.journal.records import describe
 from pairun.report.journal.runoutcome import first_failure, stop_by_person
 from pairun.report.page.document import assets, document
@@ -52,13 +52,10 @@ def run_page(instances: Sequence[InstancePast], title: str, problems: Sequence[s
     )
 
 
-_WORST_FIRST = ("failed", "stopped", "unfinished", "no journal")
-
-
 def headline(instances: Sequence[InstancePast], title: str) -> dict[str, Any]:
     """What a reader sees first: title, worst outcome, what happened, what to do, other facts."""
     counts = Counter(i.outcome for i in instances)
-    outcome = next((o for o in _WORST_FIRST if counts[o]), "succeeded")
+    outcome = min(counts, key=WORST_FIRST.index, default="succeeded")
     first = first_failure(instances)
     many = len(instances) > 1
     if first is not None:
@@ -193,7 +190,8 @@ def _of_command(
     evidence = [
         str(e.get("text", "")).strip("… ") for e in (phase.diagnosis or {}).get("evidence") or ()
     ]
-    at = sorted({n for text in evidence if text for n in _last_with(text, lines)})
+    found = ([n for n, line in enumerate(lines) if text in line] for text in evidence if text)
+    at = sorted({numbers[-1] for numbers in found if numbers})
     tail = max(0, len(lines) - MAX_LINES)
     while at and at[0] < tail:
         first = max(0, at[0] - _AROUND)
@@ -205,12 +203,6 @@ def _of_command(
     if lines:
         marked = [n - tail for n in at if n >= tail]
         yield f"last {_counted(lines[tail:])} of the command", lines[tail:], marked
-
-
-def _last_with(text: str, lines: Sequence[str]) -> Iterator[int]:
-    found = (n for n in range(len(lines) - 1, -1, -1) if text in lines[n])
-    if (last := next(found, None)) is not None:
-        yield last
 
 
 def _shown(line: str) -> str:
