@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import tomllib
 from pathlib import Path
@@ -29,3 +30,14 @@ def test_what_the_bundle_does_not_follow_is_there() -> None:
     names = re.findall(r'"([\w.]+)"', listed)
     assert len(names) > 3
     assert [n for n in names if not (ROOT / f"{n.replace('.', '/')}.py").is_file()] == []
+
+
+def test_the_bundle_has_what_its_commands_import() -> None:
+    """A module that imports more than the bundle brings would end its build."""
+    spec = importlib.util.spec_from_file_location("freeze", ROOT / "bundle" / "freeze.py")
+    assert spec is not None
+    assert spec.loader is not None
+    freeze = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(freeze)
+    found = freeze.pairun_sources(str(ROOT), dict.fromkeys(freeze.PACKAGES))
+    assert "pairun.cli.runtime" in found

@@ -21,6 +21,7 @@ from pairun.diagnose.testimony import ENDED, Report
 from pairun.diagnose.times import Moment, seconds_between
 from pairun.diagnose.writerlog import CHILD_FAILED, Finding
 from pairun.diagnose.writers import Writer
+from pairun.kube import endwords
 
 _SAME_S = 1.5
 """Pods' ends that differ by less have no order, in seconds: Kubernetes counts whole seconds."""
@@ -80,7 +81,9 @@ def with_objects(
         if not mine:
             shown = shown or [of_class(NONE, 0.7)]
             place = Evidence(pod.where[0], pod.message_line, f"Pod {pod.name}")
-            shown += [in_message(pod.message, place, table, deadline_s)] if pod.message else []
+            if pod.message:
+                told = endwords.diagnosis(pod.message), endwords.failed_task(pod.message)
+                shown.append(in_message(pod.message, *told, place, table, deadline_s))
         why = max(shown, key=lambda d: (d.klass != UNKNOWN, d.confidence), default=None)
         if why is not None and (not why.is_clean or not findings):
             at = _moment(pod, [findings[n].last for n in mine])

@@ -25,8 +25,6 @@ from pairun.diagnose.lines import Log
 from pairun.diagnose.progress import Progress, progress_in
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
-from pairun.kube.endwords import diagnosis as diagnosis_in
-from pairun.kube.endwords import failed_task
 from pairun.volume.door import Door
 from pairun.volume.journal import Record, read_journal
 from pairun.volume.progressfile import read_progress
@@ -150,20 +148,28 @@ def _since_last(kind: str, records: Sequence[Record]) -> Sequence[Record]:
     return records[begins[-1] :] if begins else records
 
 
-def in_message(message: str, where: Evidence, table: Table, deadline_s: float) -> Diagnosis:
+def in_message(
+    message: str,
+    why: Mapping[str, Any],
+    failed: tuple[str, str] | None,
+    where: Evidence,
+    table: Table,
+    deadline_s: float,
+) -> Diagnosis:
     """The diagnosis from a termination message: PID 1's own, of init's failed task, or of the log's end.
 
     Args:
         message: of a container.
+        why: PID 1's diagnosis in it (`pairun.kube.endwords.diagnosis`).
+        failed: the name of init's failed task in it, and the reason (`pairun.kube.endwords.failed_task`).
         where: its place, and the container's name.
         table: the rules.
         deadline_s: limit for the search, in seconds of CPU time.
     """
-    why = diagnosis_in(message)
     shown = str(why.get("evidence") or why.get("headline") or "")
     if (own := _cause(why, where._replace(text=shown))) is not None:
         return own
-    if (failed := failed_task(message)) and (reason := _REASON.fullmatch(failed[1])):
+    if failed and (reason := _REASON.fullmatch(failed[1])):
         # the task often has the name of its module
         task = {"task": failed[0], "module": failed[0], **reason.groupdict()}
         where = where._replace(text=f"{where.text}: {task['message']}")
