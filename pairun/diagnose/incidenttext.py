@@ -8,8 +8,7 @@ from pairun.base.escapes import visible
 from pairun.diagnose.brief import diagnosis_lines, is_consequence
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.compare import NO_OTHER_FAILURE, NO_OTHER_RANK, OF_ALL_RANKS, named
-from pairun.diagnose.diagnosis import Diagnosis
-from pairun.diagnose.incident import DEVICES, Consequence, Incident
+from pairun.diagnose.incident import DEVICES, Incident
 from pairun.diagnose.times import later
 from pairun.diagnose.writerlog import LOSSES, Finding
 
@@ -21,18 +20,25 @@ def incident_lines(incident: Incident) -> list[str]:
 
     No sentence repeats: a fact in the summary or the headline is not shown as evidence again.
     """
-    summary = _summary(incident, with_cause=False)
+    diagnosis, summary = incident.diagnosis, _summary(incident, with_cause=False)
     if not summary:
-        lines = diagnosis_lines(incident.diagnosis)
+        lines = diagnosis_lines(diagnosis)
     else:
-        head, *rest = diagnosis_lines(_with_other_headline(incident.diagnosis, summary))
+        if diagnosis.headline in summary:
+            diagnosis = diagnosis._replace(headline=CLASSES[diagnosis.klass].meaning)
+        head, *rest = diagnosis_lines(diagnosis)
         advice = [line for line in rest if line.startswith("  do: ")]
         said = f"{visible(summary)}\n{head}"
         lines = [visible(summary), f"  {head}"]
         lines += [line for line in rest if line not in advice and line.strip() not in said]
-        lines += [f"  then: {visible(_consequence(c))}" for c in incident.consequences]
+        for each in incident.consequences:
+            about = ", ".join(filter(None, (each.klass, later(each.after_s).strip())))
+            lines.append(f"  then: {visible(f'{named(each.members)}: {each.headline} ({about})')}")
+        # all ranks may write one log, so that no other one could show a failure
+        logs = {f for m in incident.members if m.rank is not None for f in m.files}
+        is_obvious = incident.decided_by in (NO_OTHER_FAILURE, NO_OTHER_RANK) and len(logs) < 2
         decided_by = visible(incident.decided_by)
-        if decided_by and decided_by not in said and not _is_obvious(incident):
+        if decided_by not in said and not is_obvious:
             lines.append(f"  decided by: {decided_by}")
         lines += advice
     unread = [f"  not read: {visible(each)}" for each in incident.unread[:_MAX_UNREAD]]
@@ -41,58 +47,46 @@ def incident_lines(incident: Incident) -> list[str]:
     return [*lines, *unread]
 
 
-def summary_of(incident: Incident) -> str:
-    """The incident in one sentence; empty if the diagnosis alone contains as much."""
-    return _summary(incident, with_cause=True)
-
-
 def _summary(incident: Incident, *, with_cause: bool) -> str:
-    """The incident in one sentence.
+    """The incident in one sentence; empty if the diagnosis alone contains as much.
 
     Args:
         incident: what happened.
         with_cause: whether the sentence includes the cause; otherwise print it on a separate line.
     """
-    first, stall = incident.first, incident.stall
-    if is_alone(incident) or _is_one_log_of_no_rank(incident):
+    first, stalled, diagnosis = incident.first, incident.stall, incident.diagnosis
+    if is_alone(incident):
         return ""
     if first is None:
-        if incident.diagnosis.klass in (NONE, UNKNOWN):
-            return ""
-        is_of_wait = is_consequence(incident.diagnosis) or incident.diagnosis.klass in DEVICES
-        if stall is not None and is_of_wait:
-            return stall.words
-        ranks = [m for m in incident.members if m.rank is not None] or incident.members
-        if len(ranks) < 2 or incident.diagnosis.klass in OF_ALL_RANKS:
-            return ""
-        return f"no log shows which of {len(ranks)} failed first"
-    what_it_did = _what_it_did(first, incident, with_cause=with_cause)
-    return "; ".join(filter(None, (what_it_did, _others(incident))))
+        if stalled is not None and (is_consequence(diagnosis) or diagnosis.klass in DEVICES):
+            return "" if diagnosis.klass in (NONE, UNKNOWN) else stalled.words
+        count = len([m for m in incident.members if m.rank is not None] or incident.members)
+        is_open = count > 1 and diagnosis.klass not in (NONE, UNKNOWN, *OF_ALL_RANKS)
+        return f"no log shows which of {count} failed first" if is_open else ""
+    others = [m for m in incident.members if m is not first]
+    is_only = first in incident.members and all(m.diagnosis.is_clean for m in others)
+    if is_only and stalled is None and not any(m.rank is not None for m in incident.members):
+        return ""  # files of no rank beside a log do not matter for it
+    what = _what_it_did(first, incident, with_cause=with_cause)
+    waiting = [c for c in incident.consequences if c.klass in LOSSES]
+    if not (lost := sum(len(c.members) for c in waiting)):
+        return what
+    after_s = min((c.after_s for c in waiting if c.after_s is not None), default=None)
+    return f"{what}; {lost} other{'s' * (lost > 1)} stopped waiting for it{later(after_s)}"
 
 
-def _with_other_headline(diagnosis: Diagnosis, summary: str) -> Diagnosis:
-    """A diagnosis that does not repeat the summary: its headline comes from its class."""
-    if diagnosis.headline not in summary or diagnosis.klass not in CLASSES:
-        return diagnosis
-    return diagnosis._replace(headline=CLASSES[diagnosis.klass].meaning)
-
-
-def _is_one_log_of_no_rank(incident: Incident) -> bool:
-    """Whether the one log with a failure has no rank, and the other logs do not matter for it."""
-    first = incident.first
-    return (
-        first is not None
-        and first.rank is None
-        and incident.stall is None
-        and first in incident.members
-        and all(m.rank is None and m.diagnosis.is_clean for m in incident.members if m is not first)
-    )
-
-
-def _is_obvious(incident: Incident) -> bool:
-    """Whether all ranks write one log, so that no other log could show a failure."""
-    files = {f for m in incident.members if m.rank is not None for f in m.files}
-    return incident.decided_by in (NO_OTHER_FAILURE, NO_OTHER_RANK) and len(files) < 2
+def _what_it_did(first: Finding, incident: Incident, *, with_cause: bool) -> str:
+    at = f" at {first.at.clock()}" if first.at is not None else ""
+    if first.rank is None and first.diagnosis.source == "kernel":
+        return f"{first.label} shows the first failure{at}"
+    if first.is_cause and (exception := incident.diagnosis.details.get("exception")):
+        return f"{first.label} raised {exception}{at}"
+    if first.is_cause or first.label not in incident.decided_by:
+        cause = f": {incident.diagnosis.headline}" if first.is_cause and with_cause else ""
+        return f"{first.label} failed first{at}{cause}"
+    has_end = first.is_silent and first.last is not None
+    end = f"; its log ends at {first.last.clock()}" if has_end and first.last else ""
+    return f"{incident.decided_by}{end}"
 
 
 def is_alone(incident: Incident) -> bool:
@@ -103,27 +97,21 @@ def is_alone(incident: Incident) -> bool:
 
 def incident_data(incident: Incident) -> dict[str, Any]:
     """Plain data, which ``pairun diagnose --json`` prints under ``incident``."""
-    stall, first = incident.stall, incident.first
+    stalled, first = incident.stall, incident.first
     return {
-        "summary": summary_of(incident),
+        "summary": _summary(incident, with_cause=True),
         "first": None if first is None else _member_data(first),
         "decided_by": incident.decided_by,
         "consequences": [
-            {
-                "class": c.klass,
-                "headline": c.headline,
-                "members": list(c.members),
-                "after_s": c.after_s,
-            }
-            for c in incident.consequences
+            {"class": klass, "headline": headline, "members": list(members), "after_s": after_s}
+            for klass, headline, members, after_s in incident.consequences
         ],
-        "collective": None
-        if stall is None
-        else {
-            "number": stall.number,
-            "operation": stall.operation,
-            "waiting": list(stall.waiting),
-            "missing": list(stall.missing),
+        "collective": stalled
+        and {
+            "number": stalled.number,
+            "operation": stalled.operation,
+            "waiting": list(stalled.waiting),
+            "missing": list(stalled.missing),
         },
         "members": [_member_data(m) for m in incident.members],
         "unread": list(incident.unread),
@@ -141,43 +129,8 @@ def _member_data(member: Finding) -> dict[str, Any]:
         "class": diagnosis.klass,
         "confidence": diagnosis.confidence,
         "headline": diagnosis.headline,
-        "at": member.at.iso() if member.at is not None else None,
-        "clock": member.at.clock() if member.at is not None else None,
+        "at": member.at and member.at.iso(),
+        "clock": member.at and member.at.clock(),
         "step": member.progress.step,
         "epoch": member.progress.epoch,
     }
-
-
-def _what_it_did(first: Finding, incident: Incident, *, with_cause: bool) -> str:
-    at = f" at {first.at.clock()}" if first.at is not None else ""
-    if first.rank is None and first.diagnosis.source == "kernel":
-        return f"{first.label} shows the first failure{at}"
-    if first.is_cause:
-        exception = incident.diagnosis.details.get("exception")
-        if exception:
-            return f"{first.label} raised {exception}{at}"
-        cause = f": {incident.diagnosis.headline}" if with_cause else ""
-        return f"{first.label} failed first{at}{cause}"
-    if first.is_silent and first.last is not None and first.label in incident.decided_by:
-        return f"{incident.decided_by}; its log ends at {first.last.clock()}"
-    return (
-        incident.decided_by
-        if first.label in incident.decided_by
-        else f"{first.label} failed first{at}"
-    )
-
-
-def _others(incident: Incident) -> str:
-    """How many others failed because of the first one."""
-    waiting = [c for c in incident.consequences if c.klass in LOSSES]
-    count = sum(len(c.members) for c in waiting)
-    if not count:
-        return ""
-    delays = [c.after_s for c in waiting if c.after_s is not None]
-    others = "1 other" if count == 1 else f"{count} others"
-    return f"{others} stopped waiting for it{later(min(delays, default=None))}"
-
-
-def _consequence(consequence: Consequence) -> str:
-    about = ", ".join(filter(None, (consequence.klass, later(consequence.after_s).strip())))
-    return f"{named(consequence.members)}: {consequence.headline} ({about})"

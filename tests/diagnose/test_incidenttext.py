@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pairun.diagnose.incidenttext import incident_data, incident_lines, summary_of
+from pairun.diagnose.incidenttext import incident_data, incident_lines
 from pairun.diagnose.table import Table
 from tests.diagnose.jobs import KEY_ERROR, incident_of, watchdog, write
 from tests.incidents.score import RECORDED
@@ -21,7 +21,7 @@ def test_one_log_of_no_rank_is_told_as_any_log(tmp_path: Path, table: Table) -> 
     lines = incident_lines(incident)
     assert lines[0].startswith("the job's own code failed at /job/train.py:41")
     assert not [line for line in lines if "first" in line]
-    assert summary_of(incident) == ""
+    assert incident_data(incident)["summary"] == ""
 
 
 def test_one_log_of_all_ranks_has_no_other_log(tmp_path: Path, table: Table) -> None:
