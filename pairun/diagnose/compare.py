@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from itertools import groupby
 from typing import NamedTuple
 
 from pairun.diagnose.circumstances import Circumstances
@@ -98,12 +100,13 @@ class Case:
         self.members, self.reports, self.stalled, self.table = members, reports, stalled, table
         self.wholes = wholes
         self.ranks = [m for m in members if not m.writer.launcher]
-        self.stacks = {m.label: m.stack for m in self.ranks if m.stack is not None}
-        self.causes = [m for m in self.ranks if m.is_cause]
-        self.all_hang = all(m.diagnosis.klass == HANG for m in self.causes)
-        if self.all_hang and len(self.stacks) > 1:  # each only shows where it waits
-            self.causes = [m for m in self.causes if m.stack is None]
         self.waiting = [m for m in self.ranks if m.is_waiting]
+        self.stacks = {m.label: m.stack for m in self.ranks if m.stack is not None}
+        causes = [m for m in self.ranks if m.is_cause]
+        self.all_hang = all(m.diagnosis.klass == HANG for m in causes)
+        # of several stacks, each only shows where it waits
+        is_shown = self.all_hang and len(self.stacks) > 1
+        self.causes = [m for m in causes if not (is_shown and m.stack)]
 
 
 def first_member(case: Case) -> Choice:
@@ -292,15 +295,10 @@ def _earliest_of(members: Sequence[Finding]) -> tuple[Finding | None, list[Findi
     """
     if any(m.at is None for m in members):
         return None, list(members)
-    first = members[0]
-    for member in members[1:]:
-        if (delay(first, member) or 0) < 0:
-            first = member
-    return first, [
-        m
-        for m in members
-        if m is first or (delay(first, m) or 0) <= (0 if m.host == first.host else SKEW_S)
-    ]
+
+    first = reduce(lambda a, b: b if (delay(a, b) or 0) < 0 else a, members)
+    skew_s = {m.host: 0.0 if m.host == first.host else SKEW_S for m in members}
+    return first, [m for m in members if (delay(first, m) or 0) <= skew_s[m.host] or m is first]
 
 
 def delay(first: Finding, then: Finding) -> float | None:
@@ -354,17 +352,13 @@ def named(labels: Sequence[str]) -> str:
     """Labels for a sentence: ranks as ranges, of others the first few."""
     ranks = [int(each[5:]) for each in labels if each.startswith("rank ") and each[5:].isdigit()]
     if len(ranks) == len(labels):
-        return f"{'rank' if len(ranks) == 1 else 'ranks'} {_ranges(ranks)}"
+        # neighbours have the same distance to their places in the order
+        runs = [
+            [*run] for _, run in groupby(enumerate(sorted(ranks)), lambda each: each[1] - each[0])
+        ]
+        spans = [(run[0][1], run[-1][1]) for run in runs]
+        texts = [str(a) if a == b else f"{a}-{b}" for a, b in spans]
+        return f"rank{'s' * (len(ranks) > 1)} {', '.join(texts)}"
     if len(labels) <= 4:
         return ", ".join(labels)
     return f"{', '.join(labels[:3])} and {len(labels) - 3} more"
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    ranges: list[list[int]] = []
-    for number in sorted(numbers):
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)

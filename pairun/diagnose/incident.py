@@ -25,23 +25,15 @@ _STOPS_OF_ALL = frozenset(("cancelled_by_user", "time_limit"))
 DEVICES = frozenset(("gpu_ecc_error", "gpu_lost", "nvlink_error"))
 """Classes of failed GPUs and links, which only the node's kernel or tools know."""
 
-_OF_DEVICES = frozenset(
-    (
-        "cuda_kernel_error",
-        "cudnn_error",
-        "gpu_not_available",
-        "native_abort",
-        "nccl_cuda_error",
-        "nccl_system_error",
-        "nccl_timeout",
-        "peer_lost",
-    )
-)
+_OF_DEVICES = frozenset((
+    "cuda_kernel_error", "cudnn_error", "gpu_not_available", "native_abort", "nccl_cuda_error",
+    "nccl_system_error", "nccl_timeout", "peer_lost",
+))  # fmt: skip
 """What ranks report when a GPU of their node fails."""
 
 
 class Consequence(NamedTuple):
-    """Findings that failed because of the first one.
+    """Members that failed because of the first one.
 
     Attributes:
         klass: their class.
@@ -90,8 +82,8 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
     members = members_of(gathered.findings)
     reports = [r for m in members for r in m.reports]
     # a report and the line that shows the rank of its process may be in different parts of a file
-    known = {r.rank for r in reports}
-    reports += [r for w in gathered.wholes for r in w.reports if r.rank not in known]
+    known = {(r.kind, r.rank) for r in reports}
+    reports += [r for w in gathered.wholes for r in w.reports if (r.kind, r.rank) not in known]
     silent = [m.rank for m in members if m.rank is not None and m.is_silent]
     recorded = {r.rank for r in gathered.states}
     waits = [r for m in members for r in m.reports if r.kind == WAITING and r.rank not in recorded]
@@ -173,15 +165,13 @@ def _with_stacks(
 def _by_node(diagnosis: Diagnosis, first: Finding | None, members: Sequence[Finding]) -> Diagnosis:
     """The failed GPU that a node reports beside the logs of ranks, if these show what follows from it."""
     others = {m.host for m in members if m.rank is not None and m is not first}
-    hosts = others - {"", first.host if first is not None else ""}
+    others -= {"", first.host if first is not None else ""}
     reports = [
-        m.diagnosis
+        d
         for m in members
-        if m.rank is None
-        and m.diagnosis.klass in DEVICES
-        and m.diagnosis.source
-        and 100 * m.diagnosis.confidence >= SYSTEM
-        and not any(host in f"{m.host} {m.diagnosis.evidence[0].text}" for host in hosts)
+        if m.rank is None and (d := m.diagnosis).klass in DEVICES and d.source
+        if 100 * d.confidence >= SYSTEM
+        if not any(host in f"{m.host} {d.evidence[0].text}" for host in others)
     ]
     if not reports or diagnosis.klass not in _OF_DEVICES:
         return diagnosis
@@ -221,11 +211,8 @@ def _by_stall(stalled: Stall) -> Diagnosis:
     """The diagnosis of waiting ranks for which only flight recorders report anything."""
     shown = of_class("nccl_timeout", 0.8, Evidence("", 0, stalled.words))
     if stalled.mismatch:
-        shown = shown._replace(
-            fault="user",
-            retry="after_fix",
-            advice="make every rank enter the same collectives in the same order",
-        )
+        advice = "make every rank enter the same collectives in the same order"
+        shown = shown._replace(fault="user", retry="after_fix", advice=advice)
     return shown._replace(headline=stalled.words)
 
 
@@ -235,20 +222,14 @@ def _consequences(
     """What followed the first failure; the log of all ranks that shows why did not follow."""
     groups: dict[str, list[Finding]] = {}
     for member in members:
-        if (
-            member is not first
-            and not member.writer.launcher
-            and not (first not in members and member.diagnosis == why)
-            and member.diagnosis.klass not in (NONE, UNKNOWN)
-        ):
+        is_whole = first not in members and member.diagnosis == why
+        is_failed = member.diagnosis.klass not in (NONE, UNKNOWN)
+        if is_failed and not is_whole and member is not first and not member.writer.launcher:
             groups.setdefault(member.diagnosis.klass, []).append(member)
     consequences = []
     for klass, group in groups.items():
-        delays = [d for m in group if (d := delay(first, m)) is not None]
-        labels = tuple(
-            m.label for m in sorted(group, key=lambda m: (m.rank is None, m.rank, m.label))
-        )
-        after_s = first_delay(delays)
+        after_s = first_delay([d for m in group if (d := delay(first, m)) is not None])
         after_s = None if after_s is None else round(after_s, 3)
+        labels = tuple(m.label for m in group)
         consequences.append(Consequence(klass, group[0].diagnosis.headline, labels, after_s))
     return tuple(sorted(consequences, key=lambda c: -len(c.members)))

@@ -154,7 +154,8 @@ def finding_of(
         facts: known besides the log.
     """
     diagnosis = diagnose([log], table, facts, deadline_s, clock=time.process_time)
-    line = _line_of(diagnosis)
+    is_known = diagnosis.klass not in (NONE, UNKNOWN)
+    line = next((e.line for e in diagnosis.evidence if is_known and e.line), 0)
     at = log.offset(line) if line else -1
     if line and not is_consequence(diagnosis):
         diagnosis = _loss_before(log, at, table, deadline_s) or diagnosis
@@ -172,13 +173,6 @@ def finding_of(
         tail=tuple(of_line(log, each) for each in log.tail(_TAIL_LINES)),
         lines=(log.number(0), log.number(max(0, len(log.data.rstrip()) - 1))),
     )
-
-
-def _line_of(diagnosis: Diagnosis) -> int:
-    """The number of the line that decided; 0 if there is none."""
-    if diagnosis.klass in (NONE, UNKNOWN):
-        return 0
-    return next((e.line for e in diagnosis.evidence if e.line), 0)
 
 
 def _loss_before(log: Log, at: int, table: Table, deadline_s: float) -> Diagnosis | None:
@@ -209,7 +203,11 @@ def members_of(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _merged(group: list[Finding], *, are_ranks_known: bool) -> Finding:
-    group = sorted(group, key=_decisive, reverse=True)
+    def decisive(each: Finding) -> tuple[bool, bool, bool, float]:
+        shown = each.diagnosis
+        return each.is_cause, each.is_waiting, not shown.is_clean, shown.confidence
+
+    group = sorted(group, key=decisive, reverse=True)
     first = group[0]
     host = next((f.host for f in group if f.host), "")
     # next to logs of ranks, a log without a rank is the launcher's
@@ -229,21 +227,14 @@ def _merged(group: list[Finding], *, are_ranks_known: bool) -> Finding:
     return member._replace(at=member.at or (member.last if member.is_silent else None))
 
 
-def _decisive(finding: Finding) -> tuple[bool, bool, bool, float]:
-    diagnosis = finding.diagnosis
-    return finding.is_cause, finding.is_waiting, not diagnosis.is_clean, diagnosis.confidence
-
-
 def named_in(report: Report, members: Sequence[Finding] = ()) -> Finding:
     """The member that a report names; one without a known log if it is none of the members."""
+    label = report.label
     if report.rank is not None:
         mine = [m for m in members if m.rank == report.rank][:1]
     else:
-        mine = [m for m in members if m.label == report.name or m.label.endswith(f"-{report.name}")]
-    return mine[0] if len(mine) == 1 else unseen(Writer(report.rank, report.label))
-
-
-def unseen(writer: Writer) -> Finding:
-    """A member without a known log."""
-    diagnosis = of_class(NONE, 0.3)._replace(headline="no log of it is known")
-    return Finding(writer, "", diagnosis)
+        mine = [m for m in members if m.label == label or m.label.endswith(f"-{label}")]
+    if len(mine) == 1:
+        return mine[0]
+    shown = of_class(NONE, 0.3)._replace(headline="no log of it is known")
+    return Finding(Writer(report.rank, label), "", shown)
