@@ -132,7 +132,7 @@ def attempts_in(files: Sequence[LogFile]) -> list[list[LogFile]]:
             others.append(file)
     numbered = [groups[number] for number in sorted(groups)] or [[]]
     numbered[-1] += others
-    return [previous, *numbered] if previous else numbered
+    return [group for group in (previous, *numbered) if group] or [[]]
 
 
 def _attempt(incident: Incident, gathered: Gathered) -> Attempt:

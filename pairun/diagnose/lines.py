@@ -60,7 +60,7 @@ _ESCAPES = re.compile(ESCAPE + r"|[\x00\x08]")
 _PREFIX = re.compile(
     r"\[?[Rr]ank:? ?(?P<rank1>\d{1,6})\]?: ?"  # torchrun
     r"|\[(?:\d+,)?(?P<rank2>\d{1,6})\]<std(?:out|err)>: ?"  # mpirun --tag-output, horovodrun
-    r"|\((?:[\w.<>-]+ )?(?:[\w./<>=-]+ )*?(?:rank=(?P<rank3>\d+)|pid=(?P<pid>\d+))[^()]{0,60}\) ?"  # Ray, vLLM
+    r"|\((?:[\w.<>-]+ )?(?:[\w./<>=-]+ )*?(?:rank=(?P<rank3>\d{1,6})\b|pid=(?P<pid>\d+))[^()]{0,60}\) ?"  # Ray, vLLM
     r"|\[[a-z]{2,12}(?P<local>\d{1,6})\]:"  # torchrun --tee: [default0]:
     r"|\[(?:\d+,)?(?P<bare1>\d{1,6})\]: ?"
     r"| {0,4}(?P<bare2>\d{1,5}): "  # srun --label

@@ -34,6 +34,8 @@ def test_files_are_grouped_by_attempt() -> None:
         ["attempt_0/0/stderr.log"],
         ["attempt_1/0/stderr.log", "torchrun.log"],
     ]
+    alone = [LogFile("previous/main.log", "previous/main.log", "previous/main.log")]
+    assert (attempts_in(alone), attempts_in([])) == ([alone], [[]])
 
 
 def test_the_same_failure_at_the_same_step_ends_the_retries(tmp_path: Path, table: Table) -> None:
