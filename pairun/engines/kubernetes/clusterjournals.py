@@ -17,10 +17,10 @@ from pairun.engines.kubernetes.jobstate import first_failure
 from pairun.errors import PairunError, Problem
 from pairun.kube.endwords import APP, INIT
 from pairun.kube.podstates import ENDED, PodState
+from pairun.report.journal.finding import instance_of
 from pairun.report.journal.history import UNFINISHED, InstancePast
-from pairun.report.journal.historybuilding import phases_of
 from pairun.report.journal.metrics import Totals
-from pairun.report.journal.records import notes, read_entries
+from pairun.report.journal.records import read_entries
 from pairun.volume.logjournal import read_log
 
 AT_ONCE = 16
@@ -102,13 +102,7 @@ def _instance(
         reading = read_entries(io.BytesIO(journal), where)
     except PairunError as e:
         return InstancePast(label=instance.label, journal=None, known=str(e))
-    past = InstancePast(
-        label=instance.label,
-        journal=where,
-        phases=phases_of(reading.entries),
-        notes=notes(reading),
-        ignored=reading.ignored,
-    )
+    past = instance_of(reading, instance.label, where)
     return attrs.evolve(past, notes=[*past.notes, known]) if past.outcome == UNFINISHED else past
 
 

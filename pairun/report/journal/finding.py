@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 import attrs
 
@@ -232,15 +232,16 @@ def read_instance(file: JournalFile) -> InstancePast:
     reading = read_records(file)
     if file.journal == "-" and not reading.lines:
         raise PairunError(Problem("PR810", "standard input: it is empty"))
+    output = functools.partial(_end_of_output, file)
+    return instance_of(reading, file.label, file.journal, logs=file.logs, read_output=output)
+
+
+def instance_of(reading: JournalReading, label: str, journal: str, **more: Any) -> InstancePast:
+    """The instance that the records of a journal describe; the others are fields of it."""
     return InstancePast(
-        label=file.label,
-        journal=file.journal,
-        logs=file.logs,
-        phases=phases_of(reading.entries),
-        notes=notes(reading),
-        ignored=reading.ignored,
-        read_output=functools.partial(_end_of_output, file),
-    )
+        label=label, journal=journal, phases=phases_of(reading.entries), notes=notes(reading),
+        ignored=reading.ignored, **more,
+    )  # fmt: skip
 
 
 _OUTPUT_BYTES = 256 * 1024
