@@ -38,9 +38,9 @@ _DOCKER = {"log", "stream", "time"}
 _NAME = re.compile(r"[\w./-]{1,253}")
 
 _SECTION = re.compile(
-    rb"(?m)^(?:==> (?P<file>[^\n]{1,200}) <==|-{8,}\n(?P<host>[\w.-]{1,100})\n-{8,})$"
+    rb"(?m)^(?:==> (?:[^\n]{0,200}/)?(?P<file>[^\n/]{1,200}?)(?:\.(?:log|txt|out|err|stdout|stderr))? <=="
+    rb"|-{8,}\n(?P<host>[\w.-]{1,100})\n-{8,})$"
 )
-_ENDING = re.compile(r"\.(?:log|txt|out|err|stdout|stderr)$")
 
 _Record = Mapping[str, Any]
 
@@ -163,21 +163,16 @@ def _with_sections(log: Log) -> Log:
 
     ``tail`` and ``head`` print ``==> FILE <==``; dshbak and ``clush -b`` print the host between two rules.
     """
-    headers = [(match, _section_name(match)) for match in _SECTION.finditer(log.data)]
-    shapes = Counter(re.sub(r"\d+", "#", name) for name in {name for _, name in headers})
+    headers = list(_SECTION.finditer(log.data))
+    names = [re.sub(rb"[^\w.-]", b"-", each["host"] or each["file"]) for each in headers]
+    shapes = Counter(re.sub(rb"\d+", b"#", name) for name in set(names))
     if len(shapes) != 1 or shapes.total() < 2:
         return log
-    shown = [log.data[: headers[0][0].start()]]
-    ends = [match.start() for match, _ in headers[1:]] + [len(log.data)]
-    for (match, name), end in zip(headers, ends, strict=True):
-        prefix = b"[pod/%s/main] " % name.encode()
+    shown = [log.data[: headers[0].start()]]
+    ends = [match.start() for match in headers[1:]] + [len(log.data)]
+    for match, name, end in zip(headers, names, ends, strict=True):
         lines = log.data[match.end() : end].split(b"\n")
+        prefix = b"[pod/%s/main] " % name
         shown += [b"\n" * match[0].count(b"\n")]
         shown += [b"\n".join(prefix + line if line.strip() else line for line in lines)]
     return Log(b"".join(shown), log.name, log.numbers, is_rewritten=True)
-
-
-def _section_name(match: re.Match[bytes]) -> str:
-    """The name of a section's writer: of its host, or of its file without folder and ending."""
-    name = (match["host"] or match["file"].rpartition(b"/")[2]).decode("ascii", "replace")
-    return re.sub(r"[^\w.-]", "-", _ENDING.sub("", name))
