@@ -13,8 +13,7 @@ from pairun.cli.options import add_roots, print_json
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.gathering import answer
 from pairun.diagnose.history import RetryAdvice
-from pairun.diagnose.incident import Incident
-from pairun.diagnose.incidenttext import incident_data, incident_lines, is_alone
+from pairun.diagnose.incident import Incident, incident_data, incident_lines, is_alone
 from pairun.diagnose.logfiles import LogFile, files_in, without_logs
 from pairun.diagnose.table import Table
 from pairun.errors import PairunError, Problem, Problems

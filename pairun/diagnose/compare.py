@@ -46,11 +46,8 @@ _GOODBYE = re.compile(
 )
 """How programs say that they end."""
 
-NO_OTHER_FAILURE = "no other log shows a failure"
-"""The deciding fact if one member shows a cause and no other log shows anything."""
-
-NO_OTHER_RANK = "no other rank's log shows a failure"
-"""The same, if a launcher's log reports one."""
+NO_OTHER = ("no other log shows a failure", "no other rank's log shows a failure")
+"""The deciding facts if one member shows a cause, and no other log or at most a launcher's shows anything."""
 
 _EXIT_CODES = ("exit codes",)
 _NOUNS = {
@@ -178,7 +175,10 @@ def _ended_quietly(case: Case) -> Choice | None:
     quiet = [m for m in case.ranks if _is_quiet(m)]
     waiting = [m for m in case.ranks if _is_loss(m) and m not in quiet]
     reports = f"while others report {reports_of(waiting)}"
-    left = [m for m in case.ranks if m.diagnosis.is_clean and _says_goodbye(m)]
+    ended = [
+        m for m in case.ranks if m.finished or any(_GOODBYE.search(e.text) for e in m.tail[-1:])
+    ]
+    left = [m for m in ended if m.diagnosis.is_clean]
     if len(left) == 1 and len(waiting) >= max(2, len(quiet)):
         return Choice(left[0], None, f"{left[0].label} ended by itself {reports}")
     if not quiet or not waiting or (case.stalled is not None and not case.stalled.missing):
@@ -196,12 +196,6 @@ def _ended_quietly(case: Case) -> Choice | None:
         return None
     why = first.diagnosis if first.diagnosis.klass == CHILD_FAILED else None
     return Choice(first, why, words)
-
-
-def _says_goodbye(member: Finding) -> bool:
-    """Whether a log ends with success, or its last line says that the program ends."""
-    last = member.tail[-1].text if member.tail else ""
-    return member.finished or _GOODBYE.search(last) is not None
 
 
 def _is_loss(member: Finding) -> bool:
@@ -326,7 +320,7 @@ def _against_others(first: Finding, members: Sequence[Finding]) -> str:
     others = [m for m in members if m is not first and not m.diagnosis.is_clean]
     failed = [m for m in others if not m.writer.launcher]
     if not failed:
-        return NO_OTHER_RANK if others else NO_OTHER_FAILURE
+        return NO_OTHER[len(others) > 0]
     if not (reported := reports_of(failed)):
         return "no other log shows a cause"
     if len(failed) < sum(not m.writer.launcher for m in members if m is not first):

@@ -1,28 +1,42 @@
-"""Joins the findings of a job's logs to one incident: who failed first, why, and what followed."""
+"""Joins the findings of a job's logs to one incident: who failed first, why, what followed; as text and as data."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from pairun.base.escapes import visible
+from pairun.diagnose.brief import diagnosis_lines, is_consequence
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
-from pairun.diagnose.compare import HANG, MAY_FOLLOW, Case, Choice, delay, first_member, is_solid
+from pairun.diagnose.compare import (
+    HANG,
+    MAY_FOLLOW,
+    NO_OTHER,
+    OF_ALL_RANKS,
+    Case,
+    Choice,
+    delay,
+    first_member,
+    is_solid,
+    named,
+)
 from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_class
 from pairun.diagnose.signals import SYSTEM
 from pairun.diagnose.stalls import Stall, stall
 from pairun.diagnose.table import Table
 from pairun.diagnose.testimony import WAITING
-from pairun.diagnose.times import first_delay
+from pairun.diagnose.times import first_delay, later
 from pairun.diagnose.undecided import despite_success
 from pairun.diagnose.weighing import BY_CODE, diagnose
-from pairun.diagnose.writerlog import Finding, Gathered, members_of
+from pairun.diagnose.writerlog import LOSSES, Finding, Gathered, members_of
 
+_MAX_UNREAD = 5
 _STOPS_OF_ALL = frozenset(("cancelled_by_user", "time_limit"))
 """Stops from outside that reach all ranks at once."""
 
-DEVICES = frozenset(("gpu_ecc_error", "gpu_lost", "nvlink_error"))
+_DEVICES = frozenset(("gpu_ecc_error", "gpu_lost", "nvlink_error"))
 """Classes of failed GPUs and links, which only the node's kernel or tools know."""
 
 _OF_DEVICES = frozenset((
@@ -117,9 +131,12 @@ def _why(choice: Choice, case: Case, facts: Circumstances | None) -> Diagnosis:
         follows = is_whole and is_solid(first) and wholes[0].klass in MAY_FOLLOW
         return wholes[0] if is_whole and not follows else first.diagnosis
     ranks = [m for m in case.members if not m.writer.launcher]
-    waiting = _by_majority([m.diagnosis for m in ranks if m.is_waiting])
-    launchers = [m for m in case.members if m.writer.launcher and m.is_cause and is_solid(m)]
-    reported = [m.diagnosis for m in launchers]
+    # of those that wait, the most frequent class: if a rank dies, most others lose connections
+    waiting = [m.diagnosis for m in ranks if m.is_waiting]
+    counts = Counter(d.klass for d in waiting)
+    waiting = [d for d in waiting if counts[d.klass] == max(counts.values())]
+    launchers = [m for m in case.members if m.writer.launcher]
+    reported = [m.diagnosis for m in launchers if m.is_cause and is_solid(m)]
     causes = [*wholes, *(m.diagnosis for m in ranks if m.is_cause)]
     if waiting:  # who sees no progress says less than who says what it waited for
         reported = [d for d in reported if d.klass != HANG]
@@ -149,17 +166,15 @@ def _why(choice: Choice, case: Case, facts: Circumstances | None) -> Diagnosis:
     return best
 
 
-def _with_stacks(
-    diagnosis: Diagnosis, first: Finding | None, members: Sequence[Finding]
-) -> Diagnosis:
+def _with_stacks(shown: Diagnosis, first: Finding | None, members: Sequence[Finding]) -> Diagnosis:
     """The diagnosis of a hang, with the place that the dumps of stacks show instead of the advice to take one."""
-    own = [first.stack] if first is not None and first.stack is not None else []
-    places = {each.words for each in own or [m.stack for m in members if m.stack]}
-    if diagnosis.klass != HANG or diagnosis.advice != CLASSES[HANG].advice or not places:
-        return diagnosis
+    dumped = [first] if first is not None and first.stack is not None else members
+    places = {each.stack.words for each in dumped if each.stack is not None}
+    if shown.klass != HANG or shown.advice != CLASSES[HANG].advice or not places:
+        return shown
     what = f"see why it does not go on at {min(places)}"
     what = what if len(places) == 1 else "compare the stacks of the ranks"
-    return diagnosis._replace(advice=f"{what}; run it again")
+    return shown._replace(advice=f"{what}; run it again")
 
 
 def _by_node(diagnosis: Diagnosis, first: Finding | None, members: Sequence[Finding]) -> Diagnosis:
@@ -169,7 +184,7 @@ def _by_node(diagnosis: Diagnosis, first: Finding | None, members: Sequence[Find
     reports = [
         d
         for m in members
-        if m.rank is None and (d := m.diagnosis).klass in DEVICES and d.source
+        if m.rank is None and (d := m.diagnosis).klass in _DEVICES and d.source
         if 100 * d.confidence >= SYSTEM
         if not any(host in f"{m.host} {d.evidence[0].text}" for host in others)
     ]
@@ -201,12 +216,6 @@ def _despite(shown: Diagnosis) -> Diagnosis:
     return of_class(NONE, 0.7, *shown.evidence[:1])._replace(headline=said, advice=advice)
 
 
-def _by_majority(diagnoses: Sequence[Diagnosis]) -> list[Diagnosis]:
-    """The most frequent class's diagnoses: if a rank dies, most others lose connections."""
-    counts = Counter(d.klass for d in diagnoses)
-    return [d for d in diagnoses if counts[d.klass] == max(counts.values())]
-
-
 def _by_stall(stalled: Stall) -> Diagnosis:
     """The diagnosis of waiting ranks for which only flight recorders report anything."""
     shown = of_class("nccl_timeout", 0.8, Evidence("", 0, stalled.words))
@@ -233,3 +242,119 @@ def _consequences(
         labels = tuple(m.label for m in group)
         consequences.append(Consequence(klass, group[0].diagnosis.headline, labels, after_s))
     return tuple(sorted(consequences, key=lambda c: -len(c.members)))
+
+
+def incident_lines(incident: Incident) -> list[str]:
+    """The lines for people: who failed first, why, what followed, what to do.
+
+    No sentence repeats: a fact in the summary or the headline is not shown as evidence again.
+    """
+    diagnosis, summary = incident.diagnosis, _summary(incident, with_cause=False)
+    if not summary:
+        lines = diagnosis_lines(diagnosis)
+    else:
+        if diagnosis.headline in summary:
+            diagnosis = diagnosis._replace(headline=CLASSES[diagnosis.klass].meaning)
+        head, *rest = diagnosis_lines(diagnosis)
+        advice = [line for line in rest if line.startswith("  do: ")]
+        said = f"{visible(summary)}\n{head}"
+        lines = [visible(summary), f"  {head}"]
+        lines += [line for line in rest if line not in advice and line.strip() not in said]
+        for each in incident.consequences:
+            about = ", ".join(filter(None, (each.klass, later(each.after_s).strip())))
+            lines.append(f"  then: {visible(f'{named(each.members)}: {each.headline} ({about})')}")
+        # all ranks may write one log, so that no other one could show a failure
+        logs = {f for m in incident.members if m.rank is not None for f in m.files}
+        is_obvious = incident.decided_by in NO_OTHER and len(logs) < 2
+        decided_by = visible(incident.decided_by)
+        if decided_by not in said and not is_obvious:
+            lines.append(f"  decided by: {decided_by}")
+        lines += advice
+    unread = [f"  not read: {visible(each)}" for each in incident.unread[:_MAX_UNREAD]]
+    if len(incident.unread) > _MAX_UNREAD:
+        unread.append(f"  not read: {len(incident.unread) - _MAX_UNREAD} more files or parts")
+    return [*lines, *unread]
+
+
+def _summary(incident: Incident, *, with_cause: bool) -> str:
+    """The incident in one sentence; empty if the diagnosis alone contains as much.
+
+    Args:
+        incident: what happened.
+        with_cause: whether the sentence includes the cause; otherwise print it on a separate line.
+    """
+    first, stalled, diagnosis = incident.first, incident.stall, incident.diagnosis
+    if is_alone(incident):
+        return ""
+    if first is None:
+        if stalled is not None and (is_consequence(diagnosis) or diagnosis.klass in _DEVICES):
+            return "" if diagnosis.klass in (NONE, UNKNOWN) else stalled.words
+        count = len([m for m in incident.members if m.rank is not None] or incident.members)
+        is_open = count > 1 and diagnosis.klass not in (NONE, UNKNOWN, *OF_ALL_RANKS)
+        return f"no log shows which of {count} failed first" if is_open else ""
+    others = [m for m in incident.members if m is not first]
+    is_only = first in incident.members and all(m.diagnosis.is_clean for m in others)
+    if is_only and stalled is None and not any(m.rank is not None for m in incident.members):
+        return ""  # files of no rank beside a log do not matter for it
+    what = _what_it_did(first, incident, with_cause=with_cause)
+    waiting = [c for c in incident.consequences if c.klass in LOSSES]
+    if not (lost := sum(len(c.members) for c in waiting)):
+        return what
+    after_s = min((c.after_s for c in waiting if c.after_s is not None), default=None)
+    return f"{what}; {lost} other{'s' * (lost > 1)} stopped waiting for it{later(after_s)}"
+
+
+def _what_it_did(first: Finding, incident: Incident, *, with_cause: bool) -> str:
+    at = f" at {first.at.clock()}" if first.at is not None else ""
+    if first.rank is None and first.diagnosis.source == "kernel":
+        return f"{first.label} shows the first failure{at}"
+    if first.is_cause and (exception := incident.diagnosis.details.get("exception")):
+        return f"{first.label} raised {exception}{at}"
+    if first.is_cause or first.label not in incident.decided_by:
+        cause = f": {incident.diagnosis.headline}" if first.is_cause and with_cause else ""
+        return f"{first.label} failed first{at}{cause}"
+    has_end = first.is_silent and first.last is not None
+    end = f"; its log ends at {first.last.clock()}" if has_end and first.last else ""
+    return f"{incident.decided_by}{end}"
+
+
+def is_alone(incident: Incident) -> bool:
+    """Whether there is one rank's log only, and the diagnosis contains everything."""
+    others_named = incident.first is not None and incident.first not in incident.members
+    return len(incident.members) < 2 and incident.stall is None and not others_named
+
+
+def incident_data(incident: Incident) -> dict[str, Any]:
+    """Plain data, which ``pairun diagnose --json`` prints under ``incident``."""
+    stalled, first = incident.stall, incident.first
+    return {
+        "summary": _summary(incident, with_cause=True),
+        "first": None if first is None else _member_data(first),
+        "decided_by": incident.decided_by,
+        "consequences": [
+            {"class": klass, "headline": headline, "members": list(members), "after_s": after_s}
+            for klass, headline, members, after_s in incident.consequences
+        ],
+        "collective": stalled
+        and {k: getattr(stalled, k) for k in ("number", "operation", "waiting", "missing")},
+        "members": [_member_data(m) for m in incident.members],
+        "unread": list(incident.unread),
+    }
+
+
+def _member_data(member: Finding) -> dict[str, Any]:
+    diagnosis = member.diagnosis
+    return {
+        "label": member.label,
+        "rank": member.rank,
+        "host": member.host,
+        "launcher": member.writer.launcher,
+        "logs": list(member.files),
+        "class": diagnosis.klass,
+        "confidence": diagnosis.confidence,
+        "headline": diagnosis.headline,
+        "at": member.at and member.at.iso(),
+        "clock": member.at and member.at.clock(),
+        "step": member.progress.step,
+        "epoch": member.progress.epoch,
+    }

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pairun.diagnose.incident import Incident
-from pairun.diagnose.incidenttext import incident_lines
+from pairun.diagnose.incident import Incident, incident_lines
 from pairun.diagnose.table import Table
 from tests.diagnose.jobs import incident_of, watchdog, write
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from pairun.diagnose.gathering import answer
-from pairun.diagnose.incidenttext import incident_data, incident_lines
+from pairun.diagnose.incident import incident_data, incident_lines
 from pairun.diagnose.logfiles import files_in
 from pairun.diagnose.table import Table
 from tests.diagnose.jobs import KEY_ERROR, incident_of, watchdog, write

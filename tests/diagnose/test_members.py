@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pairun.diagnose.incidenttext import incident_lines
+from pairun.diagnose.incident import incident_lines
 from pairun.diagnose.table import Table
 from tests.diagnose.jobs import KEY_ERROR, incident_of, write
 

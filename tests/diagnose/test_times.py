@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pairun.diagnose.incidenttext import incident_lines
+from pairun.diagnose.incident import incident_lines
 from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
 from pairun.diagnose.times import moment_in, moment_of_failure, seconds_between

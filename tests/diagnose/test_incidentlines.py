@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pairun.diagnose.incidenttext import incident_data, incident_lines
+from pairun.diagnose.incident import incident_data, incident_lines
 from pairun.diagnose.table import Table
 from tests.diagnose.jobs import KEY_ERROR, incident_of, watchdog, write
 from tests.incidents.score import RECORDED
