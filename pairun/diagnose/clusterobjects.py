@@ -238,15 +238,13 @@ def _of_node(node: Mapping[str, Any], part: _Part) -> Iterator[ObjectReport]:
     """What the conditions state: all but ``Ready`` name a problem, which is absent only if it is false."""
     signals = []
     for kind, condition in conditions_of(node.get("status") or {}).items():
-        state, is_ready = str(condition.get("status")), kind == "Ready"
-        if state == ("True" if is_ready else "False"):
+        state = str(condition.get("status"))
+        if state == ("True" if kind == "Ready" else "False"):
             continue
         key = "message" if condition.get("message") else "reason"
         why = str(condition.get(key) or "")
-        klass = "storage_io_error" if kind == "ReadonlyFilesystem" else "node_stuck"
-        weight = SYSTEM if is_ready or state == "True" else EFFECT
         words = f"the node's condition {kind} is {state}: {why}"
-        signals.append(Signal(klass, weight, words, KUBERNETES, where=part.where(key, why)))
+        signals.append(Signal("node_stuck", SYSTEM, words, KUBERNETES, where=part.where(key, why)))
     name = str((node.get("metadata") or {}).get("name"))
     yield ObjectReport("Node", name, (part.file, part.line), signals=tuple(signals))
 

@@ -151,8 +151,7 @@ def _are_ranks(pods: Sequence[ObjectReport], findings: Sequence[Finding]) -> boo
     writers = [f.writer for f in findings if f.writer.rank is not None and not f.writer.launcher]
     ranks = {each.rank for each in writers if each.number is None}
     is_multiple = len(ranks) > len(numbers) and len(ranks) % len(numbers) == 0
-    are_of_pods = any(each.number is not None for each in writers)  # the logs have Pods' names
-    return are_of_pods or not is_multiple or numbers != set(range(len(numbers)))
+    return not is_multiple or numbers != set(range(len(numbers)))
 
 
 def _at_node(finding: Finding, pod: ObjectReport) -> Finding:

@@ -237,6 +237,36 @@ def test_a_framework_records_its_retries(tmp_path: Path, table: Table) -> None:
     assert "does not keep" in result.advice.words
 
 
+def test_the_task_that_ended_a_framework_is_the_first(tmp_path: Path, table: Table) -> None:
+    """All of them end within the same second."""
+    tasks = [
+        {"index": n, "attemptStatus": {"podName": f"f-worker-{n}", "completionTime": "2026-03-01T12:04:20Z",
+         "completionStatus": {"code": code, "pod": {"containers": [{"name": "app", "code": code}]}}}}
+        for n, code in enumerate((3, 3, 3))
+    ]  # fmt: skip
+    framework = {
+        "apiVersion": "frameworkcontroller.microsoft.com/v1", "kind": "Framework", "metadata": {"name": "f"},
+        "status": {"attemptStatus": {
+            "completionStatus": {"code": 3, "trigger": {"taskRoleName": "worker", "taskIndex": 1}},
+            "taskRoleStatuses": [{"name": "worker", "taskStatuses": tasks}]}},
+    }  # fmt: skip
+    logs = {f"worker-{n}.log": "2026-03-01 12:04:17 step 120 loss 0.7\n" for n in range(3)}
+    incident = incident_of(write(tmp_path, {**logs, "f.json": as_json(framework)}), table)
+    assert incident.first is not None
+    assert incident.first.label == "worker-1"
+
+
+def test_the_only_pod_of_a_lost_node_that_did_not_end_is_the_first(
+    tmp_path: Path, table: Table
+) -> None:
+    """Its log shows nothing, and the other Pod only reports an exit code."""
+    states = [pod("w-0", node="node-b", **ended(1)), pod("w-1", phase="Running")]
+    objects = as_json(*states, node("node-a", "Unknown"), node("node-b"))
+    incident = incident_of(write(tmp_path, {"all.json": objects}), table)
+    assert incident.first is not None
+    assert (incident.first.label, incident.diagnosis.klass) == ("w-1", "node_stuck")
+
+
 OWN_DIAGNOSIS = """\
 [PAI_RUNTIME_ERROR_START]
 exitCode: 1
