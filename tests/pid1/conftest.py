@@ -39,7 +39,7 @@ if os.getuid() != 0:
 WAIT_S = 60.0
 
 WAITS_FOR_EVER = """
-import pairun.runtime.supervisor
+import pairun.runtime.supervisor as supervisor
 supervisor._DRAIN_S = supervisor.TERM_S = supervisor.SWEEP_S = 600.0
 """
 """A patch of the phase: what is waited for without need takes longer than a test."""

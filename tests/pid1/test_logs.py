@@ -26,7 +26,7 @@ from tests.stopwatch import Stopwatch
 
 DRIVER = """
 import os, sys
-import pairun.runtime.main as m, pairun.runtime.logs, pairun.runtime.sinks
+import pairun.runtime.main as m, pairun.runtime.logs as logs, pairun.runtime.sinks as sinks
 exec(os.environ.pop("TEST_PATCH", ""))
 sys.exit(m.main(sys.argv[1], m.Vault()))
 """
