@@ -76,7 +76,10 @@ class Cmd(StateModule):
         """Check whether there is anything to do."""
         if self.script is not None and not reveal(self.script).strip():
             return "empty"
-        if self.creates is not None and ctx.stat(self._path(self.creates)) is not None:
+        if (
+            self.creates is not None
+            and ctx.stat(os.path.join(self.workdir or "", self.creates)) is not None
+        ):
             return "creates"
         if self.unless is not None:
             asked = ctx.query([_shell(ctx), "-c", self.unless], cwd=self.workdir)
@@ -115,9 +118,6 @@ class Cmd(StateModule):
                 # Written through another file description: ours is still at offset 0.
                 exported = _difference(ctx, report.read())
         return self._result(ctx, done, "the script", exported)
-
-    def _path(self, path: str) -> str:
-        return os.path.join(self.workdir, path) if self.workdir else path
 
     def _text(self, ctx: Context, report_fd: int) -> bytes:
         """The script for the shell.

@@ -92,12 +92,10 @@ mount_storage:
 
     def _all_storages(self, ctx: Context) -> list[Storage]:
         from_file = read_file(ctx, self.file) if self.file is not None else []
-        if from_file is None:
-            if self.state == "present":
-                message = f"{self.file} is missing: storage_config writes it"
-                raise Permanent(message, fault="platform")
-            from_file = []
-        storages = named_storages([*self.storages, *from_file], self.user, self.job)
+        if from_file is None and self.state == "present":
+            message = f"{self.file} is missing: storage_config writes it"
+            raise Permanent(message, fault="platform")
+        storages = named_storages([*self.storages, *(from_file or ())], self.user, self.job)
         ctx.hide([value for storage in storages for value in secret_values(storage)])
         return storages
 

@@ -114,7 +114,7 @@ class Looker:
     def _home(self, storage: Storage) -> tuple[str, Mount]:
         """The directory to mount a second time, and the mount that contains it."""
         source = self._ctx.real_path(posixpath.join(storage.text("source"), storage.subdir))
-        homes = (m for m in self._table if _is_below(m.target, source))
+        homes = (m for m in self._table if posixpath.commonpath((m.target, source)) == m.target)
         return source, max(homes, key=lambda m: len(m.target))
 
     def _is_storage(self, mount: Mount, storage: Storage) -> bool:
@@ -151,7 +151,3 @@ def require_free(ctx: Context, storage: Storage, target: str) -> None:
     if names := ctx.list_dir(target):
         message = f"the mount point {storage.path} is not empty: {names[0]!r} is in it"
         raise Permanent(message, fault="user", hint=NOT_OURS_HINT)
-
-
-def _is_below(folder: str, path: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -71,7 +71,8 @@ class Tree:
         Raises:
             TimedOut: instances were not reached; the message names them and the reasons.
         """
-        while not self._is_open():
+        is_open = os.path.join(self._folder, "open")
+        while self._ctx.stat(is_open) is None:
             for link in list(self._links.values()):
                 link.step()
                 if link.failed and self._ctx.now() - link.since > _ADOPT_S:
@@ -80,7 +81,7 @@ class Tree:
             missing = self._missing()
             self._report(missing)
             if self._own == 0 and not missing:
-                self._ctx.write_file(os.path.join(self._folder, "open"), b"")
+                self._ctx.write_file(is_open, b"")
                 continue
             if failed := self._ctx.read_file(os.path.join(self._folder, "failed"), 1024 * 1024):
                 missing = parse_record(failed) or missing
@@ -96,9 +97,6 @@ class Tree:
             self._ctx.sleep(self._pause)
             self._pause = min(self._pause * 1.5, LOOK_S[1])
         self._release()
-
-    def _is_open(self) -> bool:
-        return self._ctx.stat(os.path.join(self._folder, "open")) is not None
 
     def _missing(self) -> Missing:
         """The instances below that are not reached, and the reasons."""
