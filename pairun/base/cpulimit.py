@@ -57,16 +57,3 @@ class CpuBudget:
         self._left_s = 0.0
         if self._working or not signalled:
             raise CpuLimitError(f"more than {self.limit_s:g} s of CPU time")
-
-
-def cpu_limited(limit_s: float, work: Callable[[], _Result]) -> _Result:
-    """Do a piece of work, or stop it when it exceeds a CPU time limit; see `CpuBudget`.
-
-    Args:
-        limit_s: in seconds of CPU time.
-        work: called once, without arguments.
-
-    Raises:
-        CpuLimitError: the work exceeds the limit.
-    """
-    return CpuBudget(limit_s).spend(work)

@@ -25,21 +25,11 @@ class Process(NamedTuple):
     stopped: bool
 
 
-def adopt_orphans() -> bool:
-    """Become the parent of orphaned descendants (prctl(2), PR_SET_CHILD_SUBREAPER).
-
-    PID 1 already is. If the kernel refuses, another process adopts them.
-
-    Returns:
-        Whether we adopt orphans.
-    """
-    if os.getpid() == 1:
-        return True
-    try:
-        system.adopt_orphans()
-    except OSError:
-        return False
-    return True
+def adopt_orphans() -> None:
+    """Become the parent of orphaned descendants; if the kernel refuses, another process is it."""
+    if os.getpid() != 1:
+        with contextlib.suppress(OSError):
+            system.prctl(system.PR_SET_CHILD_SUBREAPER, 1)
 
 
 def limit_cores(limit: tuple[int, int] | None = None) -> tuple[int, int]:

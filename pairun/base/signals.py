@@ -47,7 +47,8 @@ class Signals:
         os.set_blocking(self.fd, False)
         os.set_blocking(self._in, False)
         self._old_fd = signal.set_wakeup_fd(self._in, warn_on_full_buffer=False)
-        self._old = {n: signal.signal(n, _ignore) for n in self.NUMBERS}
+        # The signal's number is in the pipe.
+        self._old = {n: signal.signal(n, lambda *_: None) for n in self.NUMBERS}
         self._old_mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, self.NUMBERS)
 
     def restore(self) -> None:
@@ -74,10 +75,6 @@ class Signals:
     def take_stops(self) -> list[signal.Signals]:
         """The stop signals since the last call."""
         return [signal.Signals(n) for n in self.take() if n in STOP_SIGNALS]
-
-
-def _ignore(*_: object) -> None:
-    """Do nothing: the signal's number is in the pipe."""
 
 
 def fork_program() -> int:

@@ -18,8 +18,11 @@ UMOUNT_NOFOLLOW = 0x8
 
 MOUNT_TABLE = "/proc/self/mountinfo"
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
+PR_SET_PDEATHSIG = 1
+"""Sends us a signal when the thread that started us ends."""
+
+PR_SET_CHILD_SUBREAPER = 36
+"""Makes us the parent of orphaned descendants."""
 
 
 def mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None) -> None:
@@ -83,25 +86,12 @@ def unescaped(field: bytes) -> bytes:
     return re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8) & 0xFF]), field)
 
 
-def adopt_orphans() -> None:
-    """Become the parent of orphaned descendants (PR_SET_CHILD_SUBREAPER).
+def prctl(option: int, value: int) -> None:
+    """Change how the kernel treats this process (prctl(2)).
 
     Raises:
         OSError: the kernel returns an error.
     """
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def end_with_parent(number: int) -> None:
-    """Make the kernel send us a signal when the thread that started us ends (PR_SET_PDEATHSIG).
-
-    Raises:
-        OSError: the kernel returns an error.
-    """
-    _prctl(_PR_SET_PDEATHSIG, number)
-
-
-def _prctl(option: int, value: int) -> None:
     if BUNDLED:
         import _pairun
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import os
@@ -62,7 +61,8 @@ def checked_variable(name: object, value: object) -> str | None:
         size = len(os.fsencode(f"{name}={value}"))
     except UnicodeEncodeError as e:
         raise BadField(where, "be text that UTF-8 can encode") from e
-    if size >= (longest := _longest_variable()):
+    # MAX_ARG_STRLEN of execve(2): 32 pages, including the NUL at the end.
+    if size >= (longest := 32 * os.sysconf("SC_PAGE_SIZE")):
         raise BadField(
             where, f"be shorter than {longest >> 10} KiB, the most that Linux passes to a program"
         )
@@ -84,12 +84,6 @@ def variable_text(name: str, value: object) -> str:
     except BadField as e:
         raise PairunError.of("PR605", str(e)) from e
     return text
-
-
-@functools.cache
-def _longest_variable() -> int:
-    """MAX_ARG_STRLEN of execve(2): 32 pages, including the NUL at the end."""
-    return 32 * os.sysconf("SC_PAGE_SIZE")
 
 
 def _check_variables(variables: Mapping[str, Any], _where: str) -> dict[str, str | None]:

@@ -187,15 +187,11 @@ class _Reader:
 
     def file(self, path: str) -> bytes:
         """The bytes of a file."""
-        limit = _MAX_BYTES - self._bytes + 1
-        with self._disk.open(path) as file:
-            # Allocating the limit at once would cost more memory than most files need.
-            size = min(os.fstat(file.fileno()).st_size + 1, limit)
-            data = file.read(size)
-            if len(data) == size:
-                data += file.read(limit - size)
+        try:
+            data = self._disk.read(path, _MAX_BYTES - self._bytes)
+        except OSError as e:
+            if e.errno == errno.EFBIG:
+                e.strerror = f"the files are larger than {_MAX_BYTES >> 20} MiB together"
+            raise
         self._bytes += len(data)
-        if self._bytes > _MAX_BYTES:
-            message = f"the files are larger than {_MAX_BYTES // 1024 // 1024} MiB together"
-            raise OSError(errno.EFBIG, message, path)
         return data

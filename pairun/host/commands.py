@@ -56,7 +56,12 @@ def run(
             "a command is a list of plain texts; every user of the machine could read a secret"
         )
     with contextlib.ExitStack() as stack:
-        source = stack.enter_context(_as_file(stdin)) if stdin is not None else subprocess.DEVNULL
+        source: IO[bytes] | int = subprocess.DEVNULL
+        if stdin is not None:
+            # A file in memory: no thread must feed it, and it needs no disk.
+            source = stack.enter_context(open(os.memfd_create("pairun-stdin"), "w+b"))
+            source.write(stdin)
+            source.seek(0)
         output = subprocess.PIPE if capture else None
         process = _start(
             argv, env, cwd=cwd, stdin=source, stdout=output, stderr=output, pass_fds=tuple(pass_fds)
@@ -70,17 +75,6 @@ def run(
             _end(process)
             raise
     return Completed(process.returncode, *captured)
-
-
-@contextlib.contextmanager
-def _as_file(data: bytes) -> Iterator[IO[bytes]]:
-    """Put data into an open file in memory; no thread must feed it, and it needs no disk."""
-    with open(os.memfd_create("pairun-stdin"), "w+b", buffering=0) as file:
-        view = memoryview(data)
-        while view:
-            view = view[file.write(view) or 0 :]
-        file.seek(0)
-        yield file
 
 
 def _wait(

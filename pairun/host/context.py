@@ -17,6 +17,7 @@ from pairun.base.machine import MACHINE
 from pairun.base.refusals import REFUSALS
 from pairun.host import commands, files
 from pairun.host.failures import os_failures, removing
+from pairun.host.worlds import read_only
 from pairun.kube.events import Note
 from pairun.module import (
     Completed,
@@ -393,3 +394,7 @@ class HostContext(Context):
             self._progress_at = time.monotonic()
             self._emit_progress(self._progress)
             self._progress = None
+
+
+ProbeContext = read_only(HostContext, "ProbeContext")
+"""The context of a review that probes this machine."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pairun.base.cpulimit import CpuLimitError, cpu_limited
+from pairun.base.cpulimit import CpuBudget, CpuLimitError
 from pairun.diagnose.hits import is_near
 from pairun.diagnose.lines import MAX_LINE, Log, parse
 from pairun.diagnose.table import DIGITS, FLAGS, SCHEMA_VERSION, START, Table
@@ -57,7 +57,7 @@ class RuleTrial:
             if taken > SLOW_S:
                 return f"'{regex}' takes {taken * 1000:.0f} ms for one line"
         try:
-            return cpu_limited(SAMPLES_S, lambda: _sample_mistake(data, positive, negative))
+            return CpuBudget(SAMPLES_S).spend(lambda: _sample_mistake(data, positive, negative))
         except CpuLimitError:
             return f"it takes more than {SAMPLES_S * 1000:.0f} ms for its own samples"
 
@@ -102,7 +102,7 @@ def letters(word: str) -> int:
 
 def _form_mistake(regex: str) -> str:
     try:
-        cpu_limited(SAMPLES_S, lambda: re.compile(regex, FLAGS))
+        CpuBudget(SAMPLES_S).spend(lambda: re.compile(regex, FLAGS))
     except (re.error, OverflowError, CpuLimitError) as e:
         return str(e)
     except RecursionError:
@@ -135,7 +135,7 @@ def _matches(table: Table, text: str) -> bool:
 def _once_s(regex: re.Pattern[str], line: str) -> float:
     start = time.process_time()
     try:
-        cpu_limited(10 * SLOW_S, lambda: regex.search(line))
+        CpuBudget(10 * SLOW_S).spend(lambda: regex.search(line))
     except CpuLimitError:
         return 10 * SLOW_S
     return time.process_time() - start

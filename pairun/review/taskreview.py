@@ -159,7 +159,7 @@ def probe_phase(
     plan: Plan, draft: Draft, content: Content, env: Mapping[str, str], pai_dir: str, vault: Vault
 ) -> list[Reviewed]:
     """Review a phase in its own container, which pairun probes but does not change."""
-    from pairun.host.probeworld import ProbeContext
+    from pairun.host.context import ProbeContext
 
     context = ProbeContext(env=env, pai_dir=pai_dir, emit_hidden=vault.add)
     return review_phase(plan, draft, content, context)
@@ -168,7 +168,7 @@ def probe_phase(
 def probe_plan(plan: Plan, env: Mapping[str, str], pai_dir: str, vault: Vault) -> list[Reviewed]:
     """Review the plan that init made; the history of its values is unknown here."""
     from pairun.contract.loading import plan_loader
-    from pairun.host.probeworld import ProbeContext
+    from pairun.host.context import ProbeContext
     from pairun.volume.door import Door
 
     context = ProbeContext(env=env, pai_dir=pai_dir, emit_hidden=vault.add)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pairun.base.cpulimit import CpuLimitError, cpu_limited
+from pairun.base.cpulimit import CpuBudget, CpuLimitError
 
 _FLAGS = re.ASCII
 
@@ -136,7 +136,7 @@ class _Log:
             self._text = text_of(self._data)
         compiled = re.compile(pattern["regex"], _FLAGS)
         text = self._text
-        first = cpu_limited(ONE_PATTERN_S, lambda: compiled.search(text))
+        first = CpuBudget(ONE_PATTERN_S).spend(lambda: compiled.search(text))
         return first.span() if first else None
 
     def _holds(self, word: str) -> bool:

@@ -204,7 +204,7 @@ class Logs:
                 self.say(f"not logged: {file.lost} bytes of {file.path}")
         lost: collections.Counter[str] = collections.Counter()
         for pump in self._pumps:
-            lost[pump.stream_name] += pump.lost
+            lost[pump.stream.name] += pump.stream.lost
         for name, count in lost.items():
             if count:
                 self.say(f"not written: {count} bytes of {name}")

@@ -156,7 +156,8 @@ class RuntimePhase:
         elif state.outcome != "success":
             event, code, message = state.outcome, state.exit_code, state.message
         else:
-            state = self._with_handlers_of_command(state)
+            handlers = dict.fromkeys((*state.registered, *self._command.handlers))
+            state = state._replace(registered=tuple(handlers))
             event, code, message = self._run_command(state)
         self._code = code
         if code != 0:
@@ -283,11 +284,6 @@ class RuntimePhase:
         return 128 + number, f"stopped by {name}: the command was not started"
 
     # --- the command ---
-
-    def _with_handlers_of_command(self, state: PhaseEnd) -> PhaseEnd:
-        """Add the command's exit handlers to the state."""
-        added = [h for h in self._command.handlers if h not in state.registered]
-        return state._replace(registered=(*state.registered, *added))
 
     def _run_command(self, state: PhaseEnd) -> tuple[str, int, str]:
         """Run the command; returns the event for exit handlers, the exit code, and a message."""

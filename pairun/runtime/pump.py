@@ -57,6 +57,7 @@ class Pump:
         reader: a FIFO to read instead of a new pipe; we also hold its write end.
 
     Attributes:
+        stream: the container's stream.
         writer: the pipe's write end, for the process; closed with `close_writer`.
         ended: set when the pump has ended or is abandoned.
 
@@ -74,7 +75,7 @@ class Pump:
         reader: int | None = None,
     ) -> None:
         self.ended = threading.Event()
-        self._stream = stream
+        self.stream = stream
         self._sinks = list(sinks)
         self._vault = vault
         self._filter: MaskedStream | None = None
@@ -130,21 +131,6 @@ class Pump:
             is_copied = locked and self._copied_bytes >= mark
             return is_copied and not self._over and not self._is_hung_up()
 
-    @property
-    def stream_name(self) -> str:
-        """The name of the container's stream for people."""
-        return self._stream.name
-
-    @property
-    def lost(self) -> int:
-        """The number of bytes that could not be written to the container's stream."""
-        return self._stream.lost
-
-    @property
-    def taken(self) -> int:
-        """The number of bytes written to the container's stream."""
-        return self._stream.taken
-
     def flush(self) -> None:
         """Write the lines that the sinks hold, complete or not."""
         with self._locked() as locked:
@@ -166,10 +152,10 @@ class Pump:
             with self._locked() as locked:
                 if locked and not self._over:
                     self._skip()
-                    self._stream.lost += len(self._finish_files())
+                    self.stream.lost += len(self._finish_files())
                     self._over = True
                 if locked:
-                    self._stream.lost += self._stream.left
+                    self.stream.lost += self.stream.left
         finally:
             self.ended.set()
 
@@ -191,7 +177,7 @@ class Pump:
         while left > 0 and (data := self._read()):
             left -= len(data)
             self._read_bytes += len(data)
-            self._stream.lost += len(self._to_files(bytes(data)))
+            self.stream.lost += len(self._to_files(bytes(data)))
 
     # --- the thread ---
 
@@ -200,12 +186,12 @@ class Pump:
             try:
                 self._copy()
             except Exception as e:  # noqa: BLE001 - a bug of pairun must not end the job
-                self._report(f"{self._stream.name} is not logged from here on: {_fault(e)}")
-                self._stream.write(self._without_files())
+                self._report(f"{self.stream.name} is not logged from here on: {_fault(e)}")
+                self.stream.write(self._without_files())
                 self._copied_bytes = self._read_bytes
                 self._copy()
         except Exception as e:  # noqa: BLE001 - likewise
-            self._report(f"{self._stream.name} is discarded from here on: {_fault(e)}")
+            self._report(f"{self.stream.name} is discarded from here on: {_fault(e)}")
             self._discard()
         finally:
             self.ended.set()
@@ -231,9 +217,9 @@ class Pump:
                     self._read_bytes += len(data)
                     out = self._to_files(data) if data else self._finish_files()
                     self._over, self._piece, self._masked = not data, b"", None
-            self._stream.write(out)
+            self.stream.write(out)
             self._copied_bytes = self._read_bytes
-            if data == b"" or (self._stream.gone and not self._sinks):
+            if data == b"" or (self.stream.gone and not self._sinks):
                 # Close the stream: its writers get SIGPIPE, as they would without us.
                 self._close_reader()
                 return
@@ -341,7 +327,7 @@ def wait_for(
     began = moved = time.monotonic()
     taken = -1
     while busy := [p for p, mark in marks.items() if not p.is_done(mark)]:
-        now, so_far = time.monotonic(), sum(p.taken for p in busy)
+        now, so_far = time.monotonic(), sum(p.stream.taken for p in busy)
         if so_far != taken:
             taken, moved = so_far, now
         left = left_s()

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 import pairun
-from pairun.host.context import HostContext
-from pairun.host.probeworld import ProbeContext
+from pairun.host.context import HostContext, ProbeContext
 from pairun.host.worlds import ReviewContext
 from pairun.module import Context, UnknownUntilRun
 

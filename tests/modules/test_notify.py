@@ -15,8 +15,7 @@ import pytest
 import yaml
 
 from pairun.contract.loading import load_module
-from pairun.host.context import HostContext
-from pairun.host.probeworld import ProbeContext
+from pairun.host.context import HostContext, ProbeContext
 from pairun.host.worlds import ReviewContext
 from pairun.module import FailureKind, Note, Secret
 from pairun.plan import Task

@@ -21,8 +21,7 @@ from typing import Any
 import pytest
 
 from pairun.base.processes import processes
-from pairun.host.context import HostContext
-from pairun.host.probeworld import ProbeContext
+from pairun.host.context import HostContext, ProbeContext
 from pairun.module import Fetched, Permanent, Secret, TimedOut, Transient
 from pairun.net.session import Deadline, Session, fetch, may_share_headers
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pairun.host.context import HostContext
-from pairun.host.probeworld import ProbeContext
+from pairun.host.context import HostContext, ProbeContext
 from pairun.host.worlds import ReviewContext
 from pairun.module import Permanent, Talk
 from pairun.volume.bundle import copy_tools, find_tools

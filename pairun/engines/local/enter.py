@@ -16,7 +16,7 @@ import sys
 from pairun.base.grace import Grace
 from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.base.signals import GRACE_SIGNALS
-from pairun.base.system import MS_BIND, end_with_parent, mount
+from pairun.base.system import MS_BIND, PR_SET_PDEATHSIG, mount, prctl
 from pairun.runtime.supervisor import Supervisor, block_signals
 
 
@@ -52,7 +52,7 @@ def _inside(alive: int, volume: str, scratch: str, how: str, command: list[str])
     code = 1
     try:
         # When PID 1 ends, the kernel kills all other processes of a PID namespace.
-        end_with_parent(signal.SIGKILL)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         os.set_blocking(alive, False)
         if not _is_open(alive):
             return

@@ -12,7 +12,7 @@ from typing import Literal
 import attrs
 
 from pairun.base.signals import block_stop_signals
-from pairun.base.system import end_with_parent
+from pairun.base.system import PR_SET_PDEATHSIG, prctl
 
 PROBE_S = 20.0
 
@@ -56,7 +56,7 @@ class Isolation:
         number = signal.SIGKILL if self.namespaces else signal.SIGTERM
 
         def prepare() -> None:
-            end_with_parent(number)
+            prctl(PR_SET_PDEATHSIG, number)
             if os.getppid() != engine:
                 os._exit(1)
             if self.namespaces:
