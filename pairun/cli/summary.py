@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pairun.base.paths import journal_file, pai_dir
-from pairun.diagnose.brief import CONSEQUENCES, is_consequence
-from pairun.diagnose.classes import UNKNOWN
+from pairun.diagnose.brief import is_consequence
+from pairun.diagnose.classes import CONSEQUENCES, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.podjournal import with_pod_history
 from pairun.kube.events import Note

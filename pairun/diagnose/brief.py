@@ -6,25 +6,12 @@ import zlib
 
 from pairun.base.foreignjson import parse_json
 from pairun.diagnose.circumstances import Circumstances
-from pairun.diagnose.classes import NONE, UNKNOWN
+from pairun.diagnose.classes import CONSEQUENCES, NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, Evidence
 from pairun.diagnose.lines import Log
 from pairun.diagnose.signals import FIRM
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
-
-CONSEQUENCES = frozenset(
-    (
-        NONE,
-        UNKNOWN,
-        "child_failed",
-        "nccl_timeout",
-        "peer_lost",
-        "rendezvous_timeout",
-        "terminated_sigterm",
-    )
-)
-"""Classes of instances that fail because another one failed."""
 
 _EVIDENCE_CHARS = 200
 _TABLE_BYTES = 16 << 20

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pairun.diagnose import tracebacks
+from pairun.diagnose.classes import CLASSES
 from pairun.diagnose.hits import HitSearch
 from pairun.diagnose.lines import Log, parse
 from pairun.diagnose.segments import Mark, Segment, cut, mark_of, recurrences, setbacks
 from pairun.diagnose.signals import CERTAIN, FIRM, Signal
 from pairun.diagnose.surroundings import (
-    SHELL_CLASSES,
     Surroundings,
     is_answered,
     is_of_shell,
@@ -31,22 +31,8 @@ _HEALED = 90
 """How much less an earlier attempt weighs if the last one shows no failure."""
 
 _TAIL_LINES = 5
-_EFFECTS = frozenset(("child_failed", "terminated_sigterm"))
-"""Classes that say only that an attempt ended."""
-
 _SPARE_S = 1.0
 _SHUTDOWN_BYTES, _LOSS = 1 << 14, 25
-_STOPS = frozenset(("terminated_sigterm", "time_limit"))
-_TORN_DOWN = frozenset(
-    (
-        "cancelled_by_user",
-        "storage_io_error",
-        "network_unreachable",
-        "nccl_system_error",
-        "peer_lost",
-    )
-)
-"""Classes that programs also report while they are stopped."""
 
 
 class Findings(NamedTuple):
@@ -104,7 +90,7 @@ def findings_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> 
 
 def _explained(signals: Sequence[Signal]) -> list[Signal]:
     """Reduce the weights of what a stop explains, of a shell's reports before an error, and of stops after a cause."""
-    stops = [each.at for each in signals if each.klass in _STOPS and each.weight >= FIRM]
+    stops = [each.at for each in signals if CLASSES[each.klass].is_stop and each.weight >= FIRM]
     errors = [
         each
         for each in signals
@@ -113,13 +99,13 @@ def _explained(signals: Sequence[Signal]) -> list[Signal]:
     causes = [s for s in errors if s.role in ("cause", "code") and s.weight >= FIRM]
 
     def highest(each: Signal) -> int:
-        if each.klass in _STOPS:
+        if CLASSES[each.klass].is_stop:
             return max((s.weight for s in causes if s.at < each.at), default=99) - 1
         if _is_of_shell(each):
             # a shell goes on after a command that fails: a later stop or error is what ended the job
             later = [s.weight - 1 for s in errors if s.at > each.at]
             return max(later, default=98) - _LOSS * any(stop > each.at for stop in stops)
-        follows = each.role == "code" or each.klass in _TORN_DOWN
+        follows = each.role == "code" or CLASSES[each.klass].at_stop
         is_after = any(0 < each.at - stop < _SHUTDOWN_BYTES for stop in stops)
         return each.weight - _LOSS * (follows and is_after)
 
@@ -128,7 +114,7 @@ def _explained(signals: Sequence[Signal]) -> list[Signal]:
 
 def _is_of_shell(signal: Signal) -> bool:
     """Whether a script's command failed, not a program by an exception."""
-    return signal.klass in SHELL_CLASSES and signal.line is not None and is_of_shell(signal.line)
+    return CLASSES[signal.klass].of_shell and signal.line is not None and is_of_shell(signal.line)
 
 
 def _ends_well(log: Log, last: Segment, failed_at: Sequence[Mark]) -> bool:
@@ -161,7 +147,7 @@ def _of_last_attempt(
     last = [
         each.weight
         for each in signals
-        if each.at >= start and each.role != "consequence" and each.klass not in _EFFECTS
+        if each.at >= start and each.role != "consequence" and not CLASSES[each.klass].follows
     ]
     cause = max(last, default=0)
     highest = cause - 1 if cause >= CERTAIN else 98

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from pairun.diagnose import tracebacks
+from pairun.diagnose.classes import CLASSES
 from pairun.diagnose.lines import HEADER, Line, Log
 from pairun.diagnose.signals import CERTAIN, Signal
 from pairun.diagnose.surroundings import (
@@ -23,9 +24,6 @@ from pairun.diagnose.surroundings import (
     level_of,
 )
 from pairun.diagnose.table import Rule, RuleMatch, Table, make_rule
-
-_HEALING = frozenset(("network_unreachable", "remote_auth", "service_quota", "storage_io_error"))
-"""Failures of a server that may come back while the program waits."""
 
 _OUTAGES, _OUTAGE_LINES = 2, 8
 
@@ -54,7 +52,7 @@ def penalty_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
     is_trace = level == "info" and rule.klass.startswith("nccl_") and _NCCL_TRACE.search(line.text)
     if (
         is_taken_back(match, line, log)
-        or (rule.klass in _HEALING and _is_healed(rule, match, line, log))
+        or (CLASSES[rule.klass].heals and _is_healed(rule, match, line, log))
         or (rule.role != "code" and _ZERO.match(line.text, match.end()))
         or (level == "warning" and not rule.is_warning and _FAILED_OP not in line.text)
         or (level == "info" and "NCCL INFO" in line.text + line.shown and not is_trace)

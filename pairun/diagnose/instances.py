@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pairun.diagnose.brief import CONSEQUENCES
-from pairun.diagnose.classes import NONE, UNKNOWN
+from pairun.diagnose.classes import CONSEQUENCES, NONE, UNKNOWN
 from pairun.diagnose.times import first_delay, later
 
 

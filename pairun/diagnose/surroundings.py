@@ -56,11 +56,6 @@ _ACCESS = re.compile(
 )
 """The access log of a server, including health checks, or of a client."""
 
-SHELL_CLASSES = frozenset(
-    ("command_not_found", "file_not_found", "module_not_found", "permission_denied", "shell_error")
-)
-"""Failures of one command, after which a shell continues."""
-
 _OF_SHELL = re.compile(
     r"[^\n:]{1,200}: ?(?:line )?\d{1,6}: .{1,200}: (?:command not found|not found|No such file or directory|Permission denied)$"
     r"|(?:/[\w/]{1,80}/)?(?:ba|da|k|z)?sh: (?:.{1,200}: )?(?:command not found|not found|No such file or directory|Permission denied)"

@@ -10,12 +10,12 @@ import time
 from collections.abc import Sequence
 
 from pairun.diagnose.circumstances import Circumstances, clues
-from pairun.diagnose.classes import EXIT_CODES, UNKNOWN
+from pairun.diagnose.classes import CLASSES, EXIT_CODES, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, confidence_of, of_signals
 from pairun.diagnose.findings import Findings, findings_in
 from pairun.diagnose.lines import Log
 from pairun.diagnose.signals import CERTAIN, Signal
-from pairun.diagnose.surroundings import SHELL_CLASSES, is_shells
+from pairun.diagnose.surroundings import is_shells
 from pairun.diagnose.table import Clock, SearchLimit, Table
 from pairun.diagnose.undecided import undecided
 
@@ -94,7 +94,7 @@ def _verdict(findings: Sequence[Findings], table: Table, facts: Circumstances) -
 def _is_of_shell(signal: Signal) -> bool:
     """Whether a shell reports a command that it cannot run."""
     return (
-        signal.klass in SHELL_CLASSES
+        CLASSES[signal.klass].of_shell
         and signal.rule != ""
         and signal.line is not None
         and is_shells(signal.line)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pairun.diagnose.brief import CONSEQUENCES
+from pairun.diagnose.classes import CONSEQUENCES
 from pairun.rendezvous import peers
 from pairun.rendezvous.firstfailure import SAME_FAILURE_S, OwnFailure, first_failure
 from pairun.rendezvous.refusals import NotInTime
