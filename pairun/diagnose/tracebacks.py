@@ -7,6 +7,7 @@ may alternate, so a traceback is followed by its lines' prefix.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from pairun.diagnose.lines import HEADER, Line, Log
@@ -101,17 +102,7 @@ def exception_after(log: Log, header: Line) -> tuple[Line, str] | None:
 
 def is_ignored(log: Log, line: Line) -> bool:
     """Whether Python reports the exception on a line as ignored."""
-    for before in log.before(line.at, _MAX_FRAMES):
-        if before.source != line.source:
-            continue
-        if _IGNORED.search(before.text):
-            return True
-        if HEADER in before.text:
-            above = next(iter(log.before(before.at, 1)), None)
-            return above is not None and bool(_IGNORED.search(above.text))
-        if not before.text.startswith((" ", "\t")):
-            return False
-    return False
+    return any(_IGNORED.search(above.text) for above in _traceback(log, line))
 
 
 def is_logged(log: Log, line: Line) -> bool:
@@ -119,18 +110,24 @@ def is_logged(log: Log, line: Line) -> bool:
 
     Its message stands above the traceback, or is the line itself.
     """
-    following = next(iter(log.after(line.at, 1)), None)
+    following = next(log.after(line.at, 1), None)
     if following is not None and following.text.startswith(HEADER):
         return _LEVEL.search(line.shown) is not None
-    for before in log.before(line.at, _MAX_FRAMES):
-        if before.source != line.source:
+    *_, header, message = [None, None, *_traceback(log, line)]
+    is_whole = header is not None and message is not None and header.text.startswith(HEADER)
+    return is_whole and _LEVEL.search(message.shown) is not None
+
+
+def _traceback(log: Log, line: Line) -> Iterator[Line]:
+    """The lines of the same writer above an exception, to its traceback's header and the line above that."""
+    for above in log.before(line.at, _MAX_FRAMES):
+        if above.source != line.source:
             continue
-        if before.text.startswith(HEADER):
-            message = next(iter(log.before(before.at, 1)), None)
-            return message is not None and bool(_LEVEL.search(message.shown))
-        if not before.text.startswith((" ", "\t")):
-            return False
-    return False
+        yield above
+        if HEADER in above.text:
+            yield from log.before(above.at, 1)
+        if above.text and not above.text.startswith((" ", "\t")):
+            return
 
 
 def is_source(log: Log, line: Line) -> bool:
@@ -164,16 +161,12 @@ def _is_boxed(log: Log, line: Line) -> bool:
 def place(log: Log, line: Line) -> Frame | None:
     """The innermost frame in the job's code before an exception, else the innermost frame."""
     last: Frame | None = None
-    for before in log.before(line.at, _MAX_FRAMES):
-        if before.source != line.source:
-            continue
-        if HEADER in before.text:
+    for above in _traceback(log, line):
+        if HEADER in above.text:
             break
-        if match := _FRAME.match(before.text):
+        if match := _FRAME.match(above.text):
             frame = Frame(match["file"], int(match["line"]), match["function"] or "")
             last = last or frame
             if not frame.is_library:
                 return frame
-        elif before.text and not before.text.startswith((" ", "\t")):
-            break
     return last

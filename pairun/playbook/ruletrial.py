@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pairun.base.cpulimit import CpuBudget, CpuLimitError
-from pairun.diagnose.hits import is_near
+from pairun.diagnose.findings import is_near
 from pairun.diagnose.lines import MAX_LINE, Log, parse
 from pairun.diagnose.table import DIGITS, FLAGS, SCHEMA_VERSION, START, Table
 
