@@ -41,12 +41,14 @@ class _System(NamedTuple):
     forms: Sequence[tuple[re.Pattern[str], Signal | _Why | None]]
 
 
-def _signal(klass: str, words: str, source: str, weight: int = SYSTEM) -> Signal:
-    return Signal(klass, weight, words, source)
+def _signal(
+    klass: str, words: str, source: str, weight: int = SYSTEM,
+    *, fault: str = "", retry: str = "", advice: str = "",
+) -> Signal:  # fmt: skip
+    return Signal(klass, weight, words, source, fault, retry, advice)
 
 
 _KERNEL, _TOOLS, _LAUNCHER = "kernel", "GPU tools", "launcher"
-_ELSEWHERE = ("hardware", "retry_elsewhere")
 
 _XIDS: Mapping[str, tuple[str, frozenset[int]]] = {
     "cuda_kernel_error": (
@@ -83,8 +85,8 @@ def _of_killed(seen: _Seen) -> Sequence[Signal]:
     said = f"the kernel killed {seen.match['task']} for memory"
     if seen.match["limit"] in ("Memory cgroup ", "MEMCG"):
         return [_signal("host_oom", f"{said}: the container's limit", _KERNEL)]
-    killed = _signal("host_oom", f"{said}: the node had none left", _KERNEL)
-    return [killed._replace(fault="platform", retry="retry_elsewhere")]
+    said = f"{said}: the node had none left"
+    return [_signal("host_oom", said, _KERNEL, fault="platform", retry="retry_elsewhere")]
 
 
 _STORAGE_FRAME = re.compile(
@@ -110,11 +112,8 @@ _CORRECTED = re.compile(r"severity=Correct|\bCorrect(?:ed|able) error", re.IGNOR
 
 def _of_bus(seen: _Seen) -> Sequence[Signal]:
     """A PCIe error that the bus corrected is no failure; nearby lines name the severity."""
-    around = [
-        seen.line,
-        *seen.log.before(seen.line.at, _NEAR),
-        *seen.log.after(seen.line.at, _NEAR),
-    ]
+    log, at = seen.log, seen.line.at
+    around = [seen.line, *log.before(at, _NEAR), *log.after(at, _NEAR)]
     severities = [each.text for each in around if "severity=" in each.text or "orrect" in each.text]
     if not severities or any(map(_CORRECTED.search, severities)):
         return []
@@ -132,28 +131,23 @@ def _of_counter(seen: _Seen) -> Sequence[Signal]:
 
 
 _DUE_TO: Mapping[str, tuple[str, str]] = {
-    "TIME LIMIT": ("time_limit", "the job reached its time limit"),
-    "PREEMPTION": ("terminated_sigterm", "Slurm preempted the job for another one"),
-    "NODE FAILURE": ("node_stuck", "a node of the job failed"),
-    "JOB REQUEUE": ("terminated_sigterm", "the job was requeued"),
-    "OUT_OF_ME": ("host_oom", "the job used more memory than it asked for"),
-    "TIMEOUT": ("time_limit", "the job reached its time limit"),
+    "TIME": ("time_limit", "the job reached its time limit"),
     "DEADLINE": ("time_limit", "the job reached its deadline"),
-    "PREEMPTED": ("terminated_sigterm", "Slurm preempted the job for another one"),
-    "NODE_FAIL": ("node_stuck", "a node of the job failed"),
+    "PREEMPT": ("terminated_sigterm", "Slurm preempted the job for another one"),
+    "NODE": ("node_stuck", "a node of the job failed"),
     "BOOT_FAIL": ("node_stuck", "a node of the job did not start"),
+    "OUT_OF_ME": ("host_oom", "the job used more memory than it asked for"),
+    "JOB REQUEUE": ("terminated_sigterm", "the job was requeued"),
     "REQUEUED": ("terminated_sigterm", "the job was requeued"),
 }
-"""Why Slurm cancels a job, and its states."""
+"""Why Slurm cancels a job, and its states, by their first letters."""
 
 
 def _of_slurm(seen: _Seen) -> Sequence[Signal]:
-    klass, words = next(
-        (_DUE_TO[key] for key in _DUE_TO if seen.match["why"].startswith(key)),
-        ("child_failed", "the job's script failed"),
-    )
-    weight = EFFECT if klass == "child_failed" else SYSTEM
-    return [_signal(klass, words, SLURM, weight)]
+    for start, (klass, words) in _DUE_TO.items():
+        if seen.match["why"].startswith(start):
+            return [_signal(klass, words, SLURM)]
+    return [_signal("child_failed", "the job's script failed", SLURM, EFFECT)]
 
 
 _REJECTED_LATER = re.compile(
@@ -164,11 +158,7 @@ _REJECTED_LATER = re.compile(
 def _of_rejection(seen: _Seen) -> Sequence[Signal]:
     why = seen.match["why"].strip()
     retry = "retry" if _REJECTED_LATER.match(why) else "after_fix"
-    return [
-        _signal("unschedulable", f"Slurm does not start the job: {why}", SLURM)._replace(
-            retry=retry
-        )
-    ]
+    return [_signal("unschedulable", f"Slurm does not start the job: {why}", SLURM, retry=retry)]
 
 
 _SIGNALS: Mapping[int, str] = {
@@ -183,12 +173,10 @@ def _of_code(seen: _Seen) -> Sequence[Signal] | None:
     if code == 0 or number in (2, 15):
         return None
     if number in _SIGNALS:
+        words = f"a process of the job was ended by signal {number}"
+        signal = _signal(_SIGNALS[number], words, _LAUNCHER, EFFECT + 1)
         # the sender of SIGKILL is unknown
-        retry, words = (
-            "retry" if number == 9 else "",
-            f"a process of the job was ended by signal {number}",
-        )
-        signal = _signal(_SIGNALS[number], words, _LAUNCHER, EFFECT + 1)._replace(retry=retry)
+        signal = signal._replace(retry="retry" if number == 9 else "")
     else:
         words = f"a process of the job failed with exit code {code}"
         signal = _signal("child_failed", words, _LAUNCHER, EFFECT)
@@ -205,21 +193,16 @@ def _of_loss(seen: _Seen) -> Sequence[Signal]:
     # mixed precision skips a step whose loss overflows; later losses are finite again
     if any(_FINITE.search(after.shown) for after in seen.log.after(seen.line.at, _AFTER)):
         return []
-    return [
-        _signal(
-            "loss_nan", "the training reports a loss that is not a number", "training", EFFECT + 2
-        )
-    ]
+    words = "the training reports a loss that is not a number"
+    return [_signal("loss_nan", words, "training", EFFECT + 2)]
 
 
 def _system(source: str, words: Sequence[str], *forms: tuple[str, object]) -> _System:
     def what(reported: object) -> Signal | _Why | None:
-        if isinstance(reported, tuple) and not isinstance(reported, Signal):
-            klass, said, *rest = reported
-            return _signal(klass, said, source)._replace(
-                **dict(zip(("fault", "retry"), rest, strict=False))
-            )
-        return reported  # type: ignore[return-value]
+        if not isinstance(reported, tuple):
+            return reported  # type: ignore[return-value]
+        klass, said, *more = reported
+        return _signal(klass, said, source)._replace(**(more[0] if more else {}))
 
     return _System(source, words, [(re.compile(regex), what(each)) for regex, each in forms])
 
@@ -311,8 +294,8 @@ def of_reason(reason: str) -> Signal | None:
     """What a reason of a Pod, a container or a condition states, a word in CamelCase; None for any other."""
     if reason in REASONS:
         klass, weight, words = REASONS[reason]
-        fact = _signal(klass, f"{words} ({reason})", KUBERNETES, weight)
-        return fact._replace(advice=_ADVICE.get(reason, ""))
+        advice = _ADVICE.get(reason, "")
+        return _signal(klass, f"{words} ({reason})", KUBERNETES, weight, advice=advice)
     if match := re.match(r"OutOf([\w./-]{2,80})$", reason):
         return _signal("unschedulable", f"the node has no {match[1]} left", KUBERNETES)
     return None
@@ -321,9 +304,8 @@ def of_reason(reason: str) -> Signal | None:
 def of_message(message: str) -> Signal | None:
     """What the scheduler or the kubelet states in a sentence; None for any other text."""
     if "failed liveness probe" in message:
-        return _signal(
-            "hang", "the container did not answer its liveness probe", KUBERNETES, EFFECT
-        )
+        words = "the container did not answer its liveness probe"
+        return _signal("hang", words, KUBERNETES, EFFECT)
     if re.search(r"[Bb]ack-off pulling image|ErrImagePull|ImagePullBackOff", message):
         return _signal("image_missing", "the image could not be pulled", KUBERNETES, EFFECT)
     if match := _OVER.search(message):
@@ -331,12 +313,10 @@ def of_message(message: str) -> Signal | None:
         if volume and "shm" in volume:
             return _signal("shm_too_small", f"the volume {volume} is full", KUBERNETES)
         what = f"the volume {volume}" if volume else "the Pod's ephemeral storage"
-        fact = _signal(
-            "evicted", f"the kubelet evicted the Pod: {what} exceeds its limit", KUBERNETES
-        )
+        words = f"the kubelet evicted the Pod: {what} exceeds its limit"
         # the Pod exceeded its own limit: the job's fault, not the node's
         advice = "write less to the container's disk, or ask for more ephemeral storage"
-        return fact._replace(fault="user", retry="after_fix", advice=advice)
+        return _signal("evicted", words, KUBERNETES, fault="user", retry="after_fix", advice=advice)
     if match := _LOW.search(message):
         what = match["resource"] or match["condition"]
         return _signal("evicted", f"the node was low on {what}: Pods were evicted", KUBERNETES)
@@ -380,13 +360,14 @@ _SYSTEMS = (
         (r"PCIe Bus Error: severity=|AER: .{0,40}\b[Cc]?(?:Unc|C)orrect\w+\b.{0,20} error|error status/mask", _of_bus),
         ((r"Memory failure: 0x[0-9a-f]+: (?:Killing|Sending SIGBUS to)|\[Hardware Error\]: CPU \d+: Machine Check Exception"
          r"|\bEDAC \S+: \d+ UE |Machine check: Processor context corrupt|\[Hardware Error\]: event severity: (?:fatal|recov)"),
-         ("node_stuck", "the node's processor or memory reports an error that it cannot correct", *_ELSEWHERE)),
+         ("node_stuck", "the node's processor or memory reports an error that it cannot correct",
+          {"fault": "hardware", "retry": "retry_elsewhere"})),
         (r"Machine check events logged|\bEDAC \S+: \d+ CE |\[Hardware Error\]: (?:event severity: corr|Corr)", None)),
     _system(SLURM,
         ("cancelled at", "submission failed", "allocate resources", "create step", "oom-kill", "oom_kill",
          "out-of-memory handler", "forcing job", "memory limit", "out of memory", "out_of_me", "timeout", "deadline", "preempted",
          "node_fail", "boot_fail", "requeued", "failed", "completed"),
-        (r"^srun: forcing job termination", _signal("cancelled_by_user", "srun was told to end the job", SLURM, EFFECT + 15)),
+        (r"^srun: forcing job termination", ("cancelled_by_user", "srun was told to end the job", {"weight": EFFECT + 15})),
         (r"\*\*\* (?:JOB|STEP) .{1,200} CANCELLED AT \S+ DUE [Tt][Oo] (?P<why>TIME LIMIT|PREEMPTION|NODE FAILURE|JOB REQUEUE)", _of_slurm),
         ((r"(?:Batch job submission failed|Unable to allocate resources|Unable to create step for job \d+): (?P<why>(?:Job (?:violates|dep)"
          r"|Requested |Required node|Reservation or|Slurm temporarily).{1,160})"), _of_rejection),
