@@ -137,9 +137,9 @@ class _Search:
     def signals_of(self, line: Line) -> Iterator[Signal]:
         """What a system reports in a line, what rules match in it, and the traceback that it begins."""
         reported = facts_of(line, self._log)
-        for each in reported or ():
+        for fact in reported or ():
             is_over = self._surroundings.is_training_after(line.at)
-            yield each._replace(log=self._log, line=line, weight=each.weight - HANDLED * is_over)
+            yield fact._replace(log=self._log, line=line, weight=fact.weight - HANDLED * is_over)
         line = line._replace(text=_GUESSES.split(line.text, maxsplit=1)[0])
         matches = self._table.matches(line.text)
         # a system's report of no failure is no evidence

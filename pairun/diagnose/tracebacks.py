@@ -113,9 +113,8 @@ def is_logged(log: Log, line: Line) -> bool:
     following = next(log.after(line.at, 1), None)
     if following is not None and following.text.startswith(HEADER):
         return _LEVEL.search(line.shown) is not None
-    *_, header, message = [None, None, *_traceback(log, line)]
-    is_whole = header is not None and message is not None and header.text.startswith(HEADER)
-    return is_whole and _LEVEL.search(message.shown) is not None
+    *_, header, message = [line, line, *_traceback(log, line)]
+    return header.text.startswith(HEADER) and _LEVEL.search(message.shown) is not None
 
 
 def _traceback(log: Log, line: Line) -> Iterator[Line]:
