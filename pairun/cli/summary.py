@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from pairun.base.paths import journal_file, pai_dir
-from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.classes import CONSEQUENCES, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.podjournal import with_pod_history
@@ -79,5 +78,5 @@ def _first_failure(why: Diagnosis) -> str | None:
     # imported here, because only a failed command needs it
     from pairun.rendezvous.firstfailure import OwnFailure, first_failure
 
-    own = OwnFailure(why.klass, why.headline, is_consequence(why))
+    own = OwnFailure(why.klass, why.headline, why.is_consequence)
     return first_failure(own, pai_dir())

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pairun.diagnose import tracebacks
-from pairun.diagnose.classes import CLASSES, NAMED_LINE, NONE
+from pairun.diagnose.classes import CLASSES, CONSEQUENCES, NAMED_LINE, NONE, UNKNOWN
 from pairun.diagnose.lines import Line, Log
 from pairun.diagnose.signals import FIRM, Signal
 from pairun.diagnose.tracebacks import Frame
@@ -17,6 +17,14 @@ FORBIDS = frozenset(("after_fix", "never"))
 
 _MOST_SHOWN = 3
 _EVIDENCE_CHARS, _SHOWN_CHARS, _LEAD_CHARS = 400, 200, 120
+_RETRY_ADVICE = {"after_fix": "do not run it again before that"}
+_WHOSE = {
+    "user": "the job's own",
+    "platform": "the platform's",
+    "hardware": "the hardware's",
+    "framework": "the framework's",
+    "unknown": "fault unknown",
+}
 _SENTENCE = re.compile(r"(?<=[.!?;\])]) (?=\S)")
 _PATH_CHARS = 100
 
@@ -69,6 +77,11 @@ class Diagnosis(NamedTuple):
     def is_clean(self) -> bool:
         """Whether nothing shows a failure; ``none`` also needs a sign of success."""
         return self.klass == NONE or self.headline in (QUIET, EMPTY, NO_TEXT)
+
+    @property
+    def is_consequence(self) -> bool:
+        """Whether the instance failed because another one failed, or for an unknown cause."""
+        return self.klass in CONSEQUENCES
 
     def data(self) -> dict[str, Any]:
         """Plain data, as ``pairun diagnose --json`` prints it."""
@@ -216,3 +229,39 @@ def _distinct(shown: Iterable[Evidence]) -> list[Evidence]:
     for each in shown:
         by_text.setdefault(each.text, each)
     return list(by_text.values())[:_MOST_SHOWN]
+
+
+def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
+    """The lines for people: what happened, the evidence, what to do."""
+    lines = [_visible(diagnosis.headline) + _about(diagnosis)]
+    shown = diagnosis.evidence if diagnosis.klass == UNKNOWN else diagnosis.evidence[:1]
+    lines += [f"  {_place(e)}{_visible(_cut(e.text))}" for e in shown]
+    if diagnosis.advice:
+        advice = filter(None, (diagnosis.advice, _RETRY_ADVICE.get(diagnosis.retry or "")))
+        lines.append(f"  do: {'; '.join(advice)}")
+    return lines
+
+
+def _about(diagnosis: Diagnosis) -> str:
+    """The class, its confidence below 100 %, and its fault; empty for an unknown class."""
+    if diagnosis.klass == UNKNOWN:
+        return ""
+    about = [diagnosis.klass]
+    if diagnosis.confidence < 1:
+        about.append(f"{diagnosis.confidence:.0%}")
+    if diagnosis.klass != NONE:
+        about.append(_WHOSE[diagnosis.fault])
+    return f" ({', '.join(about)})"
+
+
+def _cut(text: str) -> str:
+    """A text's beginning; an ellipsis marks what is left out."""
+    return text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 1].rstrip()}…"
+
+
+def _place(evidence: Evidence) -> str:
+    return f"{_visible(evidence.file)}:{evidence.line}: " if evidence.line else ""
+
+
+def _visible(text: str) -> str:
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -11,7 +11,6 @@ from itertools import chain
 from typing import NamedTuple
 
 from pairun.base.paths import JOURNAL
-from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE, UNKNOWN
 from pairun.diagnose.clusterobjects import MAX_BYTES as OBJECT_BYTES
@@ -117,7 +116,7 @@ def _is_decided(diagnosis: Diagnosis) -> bool:
     """Whether the live logs show a cause, or an end in success or progress."""
     if diagnosis.klass == NONE:
         return diagnosis.confidence >= _ENDS_WELL
-    return not is_consequence(diagnosis)
+    return not diagnosis.is_consequence
 
 
 def attempts_in(files: Sequence[LogFile]) -> list[list[LogFile]]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pairun.base.escapes import visible
-from pairun.diagnose.brief import diagnosis_lines, is_consequence
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.compare import (
@@ -22,7 +21,7 @@ from pairun.diagnose.compare import (
     is_solid,
     named,
 )
-from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_class
+from pairun.diagnose.diagnosis import Diagnosis, Evidence, diagnosis_lines, of_class
 from pairun.diagnose.signals import SYSTEM
 from pairun.diagnose.stalls import Stall, stall
 from pairun.diagnose.table import Table
@@ -287,7 +286,7 @@ def _summary(incident: Incident, *, with_cause: bool) -> str:
     if is_alone(incident):
         return ""
     if first is None:
-        if stalled is not None and (is_consequence(diagnosis) or diagnosis.klass in _DEVICES):
+        if stalled is not None and (diagnosis.is_consequence or diagnosis.klass in _DEVICES):
             return "" if diagnosis.klass in (NONE, UNKNOWN) else stalled.words
         count = len([m for m in incident.members if m.rank is not None] or incident.members)
         is_open = count > 1 and diagnosis.klass not in (NONE, UNKNOWN, *OF_ALL_RANKS)

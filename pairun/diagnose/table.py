@@ -6,10 +6,12 @@ import math
 import re
 import sys
 import time
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from pairun.base.foreignjson import parse_json
 from pairun.diagnose import segments
 from pairun.diagnose import systemfacts as facts
 from pairun.diagnose.classes import CLASSES
@@ -65,6 +67,7 @@ START = 4
 DIGITS = b"0123456789"
 _PIECE_BYTES = 1 << 16
 _TAIL_BYTES = 1 << 20
+_TABLE_BYTES = 16 << 20
 _BREAK = re.compile(rb"[\r\n]")
 _MAX_SHAPES = 20_000
 _MAX_SPANS = 3000
@@ -227,6 +230,14 @@ class _Kept:
     def spans(self) -> Iterator[tuple[int, int]]:
         yield from self.first
         yield from self.last or ()
+
+
+def parse_table(packed: bytes) -> Table | None:
+    """Parse a table of rules that init wrote: JSON, compressed by zlib; None if it is not usable."""
+    try:
+        return Table(parse_json(zlib.decompressobj().decompress(packed, _TABLE_BYTES)))
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
+        return None
 
 
 def make_rule(each: Mapping[str, Any]) -> Rule:

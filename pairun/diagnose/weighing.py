@@ -14,7 +14,7 @@ from pairun.diagnose.classes import CLASSES, EXIT_CODES, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, confidence_of, of_signals
 from pairun.diagnose.findings import Findings, findings_in
 from pairun.diagnose.lines import Log
-from pairun.diagnose.signals import CERTAIN, Signal
+from pairun.diagnose.signals import CERTAIN, FIRM, Signal
 from pairun.diagnose.surroundings import is_shells
 from pairun.diagnose.table import Clock, SearchLimit, Table
 from pairun.diagnose.undecided import undecided
@@ -63,6 +63,11 @@ def diagnose(
     diagnosis = _verdict(findings, table, facts)
     attempts = max((len(each.attempts) for each in findings), default=1) or 1
     return diagnosis._replace(attempts=attempts)
+
+
+def exit_code_of(diagnosis: Diagnosis, table: Table) -> int | None:
+    """The exit code that the cluster assigns to the class, or None if the diagnosis is too unsure."""
+    return table.exit_codes.get(diagnosis.klass) if diagnosis.confidence * 100 >= FIRM else None
 
 
 def _verdict(findings: Sequence[Findings], table: Table, facts: Circumstances) -> Diagnosis:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE, UNKNOWN
 from pairun.diagnose.clusterobjects import ObjectReport
@@ -99,7 +98,7 @@ class Finding(NamedTuple):
         """
         klass, by_code = self.diagnosis.klass, self.diagnosis.source == BY_CODE
         is_own = not by_code and self.diagnosis.rule != _DIFFERENT
-        return klass != CHILD_FAILED and is_own and not is_consequence(self.diagnosis)
+        return klass != CHILD_FAILED and is_own and not self.diagnosis.is_consequence
 
     @property
     def is_silent(self) -> bool:
@@ -110,7 +109,7 @@ class Finding(NamedTuple):
     @property
     def is_waiting(self) -> bool:
         """Whether the rank failed because it waited for, or lost, another one."""
-        return self.diagnosis.klass not in (NONE, UNKNOWN) and is_consequence(self.diagnosis)
+        return self.diagnosis.klass not in (NONE, UNKNOWN) and self.diagnosis.is_consequence
 
 
 class Gathered(NamedTuple):
@@ -157,7 +156,7 @@ def finding_of(
     is_known = diagnosis.klass not in (NONE, UNKNOWN)
     line = next((e.line for e in diagnosis.evidence if is_known and e.line), 0)
     at = log.offset(line) if line else -1
-    if line and not is_consequence(diagnosis):
+    if line and not diagnosis.is_consequence:
         diagnosis = _loss_before(log, at, table, deadline_s) or diagnosis
     return Finding(
         writer=writer,

@@ -23,12 +23,12 @@ from pairun.base.paths import (
     log_dir,
     runtime_file,
 )
-from pairun.diagnose.brief import diagnosis_lines, exit_code_of, is_consequence, parse_table
-from pairun.diagnose.brief import why as diagnose_log
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES
-from pairun.diagnose.diagnosis import Diagnosis
-from pairun.diagnose.table import Table
+from pairun.diagnose.diagnosis import Diagnosis, diagnosis_lines
+from pairun.diagnose.lines import Log
+from pairun.diagnose.table import Table, parse_table
+from pairun.diagnose.weighing import diagnose, exit_code_of
 from pairun.runtime.exitmatching import ExitEvidence, Match, match, text_of
 from pairun.runtime.failedcommand import with_commands
 from pairun.runtime.termination import (
@@ -211,7 +211,7 @@ def answer_to(
     if table is not None:
         facts = _facts(question, evidence, env, None if gpus is None else len(gpus))
         log = evidence.user_log or evidence.platform_log
-        diagnosis = diagnose_log(table, log, facts, DIAGNOSIS_S)
+        diagnosis = diagnose([Log(log, "log")], table, facts, DIAGNOSIS_S)
         diagnosis = with_commands(diagnosis, door, question.script, question.failed_code, vault)
         diagnosis = _masked(diagnosis, vault)
         code = exit_code_of(diagnosis, table)
@@ -320,7 +320,7 @@ def with_reason(
     """
     other = first_failure(diagnosis)
     if diagnosis.klass != _STOPPED:
-        if other is None or not is_consequence(diagnosis):
+        if other is None or not diagnosis.is_consequence:
             return diagnosis
         return diagnosis._replace(headline=f"{diagnosis.headline}; {other}")
     note = read_stop_note(door)

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from pairun.base.paths import JOURNAL
-from pairun.diagnose.brief import why
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import RETRIES
 from pairun.diagnose.diagnosis import Diagnosis
+from pairun.diagnose.lines import Log
 from pairun.diagnose.podjournal import with_pod_history
 from pairun.diagnose.table import Table
+from pairun.diagnose.weighing import diagnose
 from pairun.volume.door import Door
 from pairun.volume.progressfile import NotedProgress, write_progress
 from tests.diagnose.jobs import KEY_ERROR
@@ -37,7 +38,7 @@ class Pod:
         """One attempt: its output, its diagnosis, and the journal's record of it."""
         self.log += text
         log = self.log.encode()
-        own = why(self._table, text.encode(), Circumstances(exit_code=1), 5)
+        own = diagnose([Log(text.encode())], self._table, Circumstances(exit_code=1), 5)
         diagnosis = with_pod_history(own, self.door, str(self.folder), log)
         self.records(json.dumps({"type": "diagnosis", **diagnosis.data()}))
         return diagnosis
@@ -114,7 +115,7 @@ def test_stops_from_outside_are_never_the_jobs(pod: Pod, tmp_path: Path) -> None
     table, log = pod._table, b"starting\n"
     facts = Circumstances(exit_code=143, stopped=True)
     for _ in range(4):
-        own = why(table, log, facts, 5)
+        own = diagnose([Log(log)], table, facts, 5)
         diagnosis = with_pod_history(own, pod.door, str(pod.folder), log)
         pod.records(json.dumps({"type": "diagnosis", **diagnosis.data()}))
     assert diagnosis.klass == "terminated_sigterm"

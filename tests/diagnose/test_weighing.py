@@ -12,13 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pairun.diagnose.brief import diagnosis_lines, exit_code_of, parse_table, why
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
-from pairun.diagnose.diagnosis import Diagnosis
+from pairun.diagnose.diagnosis import Diagnosis, diagnosis_lines
 from pairun.diagnose.lines import Log
-from pairun.diagnose.table import Table
-from pairun.diagnose.weighing import diagnose
+from pairun.diagnose.table import Table, parse_table
+from pairun.diagnose.weighing import diagnose, exit_code_of
 from pairun.playbook.readyrules import packed
 from pairun.playbook.rules import Rules
 from tests.diagnose.cases import FAILED, HEALTHY, STEPS, TRACE, WATCHDOG
@@ -576,9 +575,11 @@ def test_the_end_of_a_container_has_it_in_three_lines(rules: Rules) -> None:
     data = {**rules.data(), "exit_codes": {"gpu_oom": 20, "user_code_error": 21}}
     read = parse_table(packed(json.dumps(data).encode()))
     assert read is not None
-    found = why(read, (TRACE + _OOM).encode(), Circumstances(exit_code=1), 1.0)
+    found = diagnose([Log((TRACE + _OOM).encode())], read, Circumstances(exit_code=1), 1.0)
     assert (len(diagnosis_lines(found)), exit_code_of(found, read)) == (3, 20)
-    unsure = why(read, (TRACE + "lib.Strange: 1\n").encode(), Circumstances(exit_code=1), 1.0)
+    unsure = diagnose(
+        [Log((TRACE + "lib.Strange: 1\n").encode())], read, Circumstances(exit_code=1), 1.0
+    )
     assert (unsure.klass, exit_code_of(unsure, read)) == ("user_code_error", None)
 
 
