@@ -234,14 +234,14 @@ def _explained(signals: Sequence[Signal]) -> list[Signal]:
     errors = [
         each
         for each in signals
-        if each.weight >= CERTAIN and each.klass != "child_failed" and not _is_of_shell(each)
+        if each.weight >= CERTAIN and each.klass != "child_failed" and not is_report_of_shell(each)
     ]
     causes = [s for s in errors if s.role in ("cause", "code") and s.weight >= FIRM]
 
     def highest(each: Signal) -> int:
         if CLASSES[each.klass].is_stop:
             return max((s.weight for s in causes if s.at < each.at), default=99) - 1
-        if _is_of_shell(each):
+        if is_report_of_shell(each):
             # a shell goes on after a command that fails: a later stop or error is what ended the job
             later = [s.weight - 1 for s in errors if s.at > each.at]
             return max(later, default=98) - _LOSS * any(stop > each.at for stop in stops)
@@ -252,7 +252,7 @@ def _explained(signals: Sequence[Signal]) -> list[Signal]:
     return [each._replace(weight=min(each.weight, highest(each))) for each in signals]
 
 
-def _is_of_shell(signal: Signal) -> bool:
+def is_report_of_shell(signal: Signal) -> bool:
     """Whether a script's command failed, not a program by an exception."""
     is_shell_class = CLASSES[signal.klass].of_shell
     return is_shell_class and signal.line is not None and is_of_shell(signal.line)

@@ -82,6 +82,7 @@ _RETRY_FOLLOWS = re.compile(
     r"|[Uu]sing (?:the |a )?(?:local|cached|fallback)|[Cc]ontinuing without|'.{1,300}' has appeared)\b)"
     r"(?!.*\b(?P<attempt>\d+) ?(?:/|of) ?(?P=attempt)\b)"
 )
+_ADVICE = re.compile(r"\b(?:Try|Consider|Please|You (?:can|may|should)) ")
 _EXHAUSTED = re.compile(
     r"(?i)max(?:imum)? (?:number of )?retries|retries exceeded|giving up|gave up|retry failed after"
 )
@@ -127,8 +128,9 @@ def is_trouble(line: Line) -> bool:
 
 
 def is_handled(line: Line) -> bool:
-    """Whether a line says that the program retries, or continues without what failed."""
-    return bool(_RETRY.search(line.text)) and not _EXHAUSTED.search(line.text)
+    """Whether a line says that the program retries, or continues without what failed; advice says neither."""
+    said = _ADVICE.split(line.text, maxsplit=1)[0]
+    return bool(_RETRY.search(said)) and not _EXHAUSTED.search(line.text)
 
 
 def is_mild(line: Line) -> bool:

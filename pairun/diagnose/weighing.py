@@ -10,12 +10,11 @@ import time
 from collections.abc import Sequence
 
 from pairun.diagnose.circumstances import Circumstances, clues
-from pairun.diagnose.classes import CLASSES, EXIT_CODES, UNKNOWN
+from pairun.diagnose.classes import EXIT_CODES, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, confidence_of, of_signals
-from pairun.diagnose.findings import Findings, findings_in
+from pairun.diagnose.findings import Findings, findings_in, is_report_of_shell
 from pairun.diagnose.lines import Log
 from pairun.diagnose.signals import CERTAIN, FIRM, Signal
-from pairun.diagnose.surroundings import is_shells
 from pairun.diagnose.table import Clock, SearchLimit, Table
 from pairun.diagnose.undecided import undecided
 
@@ -75,7 +74,7 @@ def _verdict(findings: Sequence[Findings], table: Table, facts: Circumstances) -
     signals = [each for found in findings for each in found.signals]
     if code in _STOPS or (facts.stopped and code != _NO_COMMAND):
         # the shell went on until something stopped the job
-        signals = [each for each in signals if not _is_of_shell(each)]
+        signals = [each for each in signals if not is_report_of_shell(each)]
     signals.sort(key=lambda each: (-each.weight, each.rule != ""))
     given = clues(facts)
     scores = _scores(signals, given, code)
@@ -93,16 +92,6 @@ def _verdict(findings: Sequence[Findings], table: Table, facts: Circumstances) -
     others = ((k, scores[k]) for k in ranked[1:4] if scores[k] >= CERTAIN // 2)
     return decided._replace(
         alternatives=tuple((k, confidence_of(score)) for k, score in others),
-    )
-
-
-def _is_of_shell(signal: Signal) -> bool:
-    """Whether a shell reports a command that it cannot run."""
-    return (
-        CLASSES[signal.klass].of_shell
-        and signal.rule != ""
-        and signal.line is not None
-        and is_shells(signal.line)
     )
 
 

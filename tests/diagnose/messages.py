@@ -5,6 +5,10 @@ from __future__ import annotations
 from tests.diagnose.cases import TRACE
 
 MESSAGES: list[tuple[str, str]] = [
+    (
+        "loss_nan",
+        "FloatingPointError: Minimum loss scale reached (0.1). Your loss is probably exploding. Try lowering the learning rate, using gradient clipping or a larger batch.",
+    ),
     ("host_oom", "train-0   0/1   OOMKilled   3 (2m ago)   9m"),
     ("image_missing", "train-0   0/1   ErrImageNeverPull   0   9m"),
     (
