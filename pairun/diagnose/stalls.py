@@ -124,8 +124,10 @@ def _stall(waits: Mapping[int, Report], silent: Sequence[int]) -> Stall | None:
     if not numbers:
         return None
     # a rank has entered the collective that it waits in and those that it enqueued
-    entered = {r: max(w.entered, numbers.get(r, -1)) for r, w in waits.items()}
-    entered = {rank: number for rank, number in entered.items() if number >= 0}
+    entered: dict[int, int] = {}
+    for rank, wait in waits.items():
+        if known := [n for n in (wait.number, wait.entered) if n is not None]:
+            entered[rank] = max(known)
     last = min(entered.values())
     is_behind = last < max(numbers.values())
     missing = [r for r in entered if is_behind and entered[r] == last]

@@ -31,7 +31,7 @@ class Report(NamedTuple):
         first: whether the launcher or library saw no earlier failure.
         by_launcher: whether a launcher reports it, which is none of the ranks.
         number: the collective in which it waits; None if it waits in none.
-        entered: the last collective that it entered; -1 if unknown.
+        entered: the last collective that it entered; -1 if it entered none, None if unknown.
         in_group: of `STACK`, whether it waits for other ranks, in a library.
         shown: the line; None if the report itself is the evidence.
     """
@@ -44,7 +44,7 @@ class Report(NamedTuple):
     first: bool = False
     by_launcher: bool = False
     number: int | None = None
-    entered: int = -1
+    entered: int | None = None
     in_group: bool = False
     shown: Evidence | None = None
 

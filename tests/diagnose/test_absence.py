@@ -86,6 +86,17 @@ def test_watchdogs_that_all_entered_name_nobody(tmp_path: Path, table: Table) ->
     assert _incident(tmp_path, table, logs).first is None
 
 
+def test_the_rank_that_entered_no_collective_is_named(tmp_path: Path, table: Table) -> None:
+    """Its watchdog has counted none, and those of the others wait in the first one."""
+    logs = {f"rank{n}.log": RUNNING + watchdog(n, "12:14:17", number=0) for n in range(4)}
+    status = logs["rank2.log"].splitlines(keepends=True)[-1]
+    logs["rank2.log"] = RUNNING + status.replace("work: 0,", "work: -1,")
+    incident = _incident(tmp_path, table, logs)
+    assert incident.first is not None
+    assert incident.first.rank == 2
+    assert incident.decided_by == "rank 2 never entered collective 0 (ALLREDUCE)"
+
+
 def test_a_rank_that_leaves_is_the_one_that_others_wait_for(tmp_path: Path, table: Table) -> None:
     """Another log only just ends."""
     logs = {f"rank{n}.log": RUNNING + LOST for n in range(4)}
