@@ -44,7 +44,8 @@ test-node: $(STAMP) ## test on a Kubernetes node
 test-all: bundle test test-beyond ## run every test
 
 nightly: export PAIRUN_TEST_EFFORT ?= 20
-nightly: bundle test test-beyond ## run every test, with more random examples and seeds
+nightly: export PYTEST_ADDOPTS ?= -o faulthandler_timeout=5400
+nightly: bundle test test-beyond ## run every test, with more random examples and seeds (also needs qemu-user-static)
 
 fuzz: export PYTHONPATH := $(CURDIR)
 fuzz: $(STAMP) ## try hostile inputs for hours (FUZZ="--hours 8 --seed 1"); write failures to build/fuzz
