@@ -95,7 +95,8 @@ class Jobs:
         """The job."""
 
         def role(command: str, instances: int, **ports: int) -> Object:
-            resources = {"cpu": 0, "memoryMB": 64, "gpu": 0, "ports": ports}
+            # The limit counts for the Pod: the leader's init needs up to 70 MiB in all its processes.
+            resources = {"cpu": 0, "memoryMB": 96, "gpu": 0, "ports": ports}
             return {
                 "instances": instances, "dockerImage": "image", "commands": [command],
                 "resourcePerInstance": resources, "completion": {"minSucceededInstances": -1},

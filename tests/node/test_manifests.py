@@ -54,7 +54,7 @@ def job(image: str, **roles: tuple[int, str]) -> Object:
             name: {
                 "instances": instances, "dockerImage": "image", "commands": [command],
                 "completion": {"minSucceededInstances": -1},
-                "resourcePerInstance": {"cpu": 0, "memoryMB": 64, "gpu": 0, "ports": {"rpc": 1}},
+                "resourcePerInstance": {"cpu": 0, "memoryMB": 96, "gpu": 0, "ports": {"rpc": 1}},
             } for name, (instances, command) in roles.items()
         },
         "extras": {"pairun": {"runtime": [AT_THE_END]}},

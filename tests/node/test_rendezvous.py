@@ -67,7 +67,7 @@ def job(image: str, **roles: tuple[int, str]) -> Object:
             name: {
                 "instances": instances, "dockerImage": "image", "commands": [command],
                 "completion": {"minFailedInstances": -1, "minSucceededInstances": -1},
-                "resourcePerInstance": {"cpu": 0, "memoryMB": 64, "gpu": 0},
+                "resourcePerInstance": {"cpu": 0, "memoryMB": 96, "gpu": 0},
             } for name, (instances, command) in roles.items()
         },
     }  # fmt: skip
