@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
@@ -133,7 +134,8 @@ class _Background:
         if self._has_ended():
             return
         end = time.monotonic() + _LEAVE_S
-        os.write(self._leave, b".")
+        with contextlib.suppress(BrokenPipeError):  # the process has ended
+            os.write(self._leave, b".")
         while self._child.channel.has_item(max(0.0, end - time.monotonic())):
             self._take()
             if self._has_ended():

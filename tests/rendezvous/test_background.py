@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from pairun.base.processes import descendants
+from pairun.base.processes import descendants, processes
 from pairun.kube.ports import rendezvous_port
 from pairun.module import Gathering as Background
 from pairun.rendezvous.background import begin
@@ -72,3 +73,18 @@ def test_no_process_of_a_gathering_has_threads(
             assert len(os.listdir(f"/proc/{pid}/task")) == 1
     background.close()
     assert not descendants(os.getpid()) - before
+
+
+def test_a_gathering_that_was_killed_is_over_and_can_be_closed(
+    gathering: Callable[[int], Gathering], env: dict[str, str], tmp_path: pathlib.Path
+) -> None:
+    """An instance that has learned elsewhere what it waited for goes on; it closes what may have ended meanwhile."""
+    before = descendants(os.getpid())
+    background = begin(gathering(2).roles, env, str(tmp_path), lambda _: None)
+    assert background is not None
+    its = {p.pid for p in processes() if p.parent == os.getpid()} - before
+    for pid in its:
+        os.kill(pid, signal.SIGKILL)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    background.close()
+    assert background.over == "the process that gathers them was killed"
